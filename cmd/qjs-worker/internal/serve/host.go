@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// maxWaitingBytes bounds the inputs of calls that are not settled, all together.
+const maxWaitingBytes = 64 << 20
+
+// host is what the guest reports to. It runs inside guest code, on the loop's goroutine.
+type host struct {
+	engine *Engine
+	conn   *workerproto.Conn
+	start  time.Time
+
+	budget   workerproto.Budget
+	truncate bool
+	full     bool   // an item did not fit: all that follows is only counted
+	omitted  uint64 // bytes of items that were cut
+
+	maxPending int
+	waiting    map[uint64]int            // input bytes of unsettled calls by the guest's id
+	sent       uint64                    // calls sent: the last id on the wire, where ids have no gaps
+	wire       map[uint64]uint64         // the guest's id of a call that was sent
+	bytes      int                       // their sum
+	tooMany    string                    // why the calls were too many
+	refused    []*workerproto.ToolResult // calls that cannot cross, to be settled by the loop
+	called     bool                      // a call was sent since the last Idle
+	lost       error                     // the channel failed
+}
+
+// Now is the guest's clock: milliseconds since the cell began.
+func (h *host) Now() float64 { return float64(time.Since(h.start)) / float64(time.Millisecond) }
+
+// Output sends an item, or what fits of it. Over the limit the guest is stopped, so it
+// dispatches nothing more (SPEC 9.2).
+func (h *host) Output(item guest.Item) {
+	if h.full {
+		h.omitted += workerproto.ItemCost(item.Kind, item.JSON)
+		return
+	}
+	if h.budget.Spend(workerproto.ItemCost(item.Kind, item.JSON)) {
+		h.send(&workerproto.Output{Kind: item.Kind, JSON: item.JSON})
+		return
+	}
+	h.full = true
+	cut, omitted := cutItem(item, h.budget.Left())
+	h.omitted += omitted
+	if cut != nil && h.budget.Spend(workerproto.ItemCost("text", cut)) {
+		h.send(&workerproto.Output{Kind: "text", JSON: cut})
+	}
+	if !h.truncate {
+		h.engine.stop.set(stopOutput)
+	}
+}
+
+// Call reports a nested call. The supervisor dispatches nothing before the burst ends.
+func (h *host) Call(c guest.Call) {
+	h.waiting[c.ID] = len(c.Input)
+	h.bytes += len(c.Input)
+	switch {
+	case h.tooMany != "":
+		return
+	case len(h.waiting) > h.maxPending:
+		h.tooMany = fmt.Sprintf("more than %d calls are in flight or queued", h.maxPending)
+	case h.bytes > maxWaitingBytes:
+		h.tooMany = fmt.Sprintf("the inputs of unfinished calls have more than %d bytes", maxWaitingBytes)
+	default:
+		h.forward(c)
+		return
+	}
+	h.engine.stop.set(stopPending)
+}
+
+// forward sends a call up, or notes that it is too big to cross.
+func (h *host) forward(c guest.Call) {
+	// What is longer cannot be the name of a tool, and a query needs no more.
+	tool := strings.ToValidUTF8(c.Tool, "\ufffd")
+	if len(tool) > workerproto.MaxName {
+		tool = strings.ToValidUTF8(tool[:workerproto.MaxName], "")
+	}
+	if len(c.Input) > workerproto.MaxToolInput {
+		h.refused = append(h.refused, &workerproto.ToolResult{
+			ID: c.ID, Failed: true, ToolID: tool, Code: "invalid_input", Started: "no",
+			Error: fmt.Sprintf("the input of %.100q has %d bytes, at most %d can be sent; the tool was not started", tool, len(c.Input), workerproto.MaxToolInput),
+		})
+		return
+	}
+	h.called = true
+	h.sent++
+	h.wire[h.sent] = c.ID
+	h.send(&workerproto.ToolCall{ID: h.sent, Method: c.Method, Tool: tool, Input: c.Input})
+}
+
+// refuse gives the next call that cannot cross, or nil.
+func (h *host) refuse() *workerproto.ToolResult {
+	if len(h.refused) == 0 {
+		return nil
+	}
+	r := h.refused[0]
+	h.refused = h.refused[1:]
+	return r
+}
+
+func (h *host) settled(id uint64) bool {
+	n, ok := h.waiting[id]
+	h.bytes -= n
+	delete(h.waiting, id)
+	return ok
+}
+
+func (h *host) send(m workerproto.Message) {
+	if err := h.conn.Write(m); err != nil && h.lost == nil {
+		h.lost = err
+	}
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"encoding/hex"
+	"runtime/debug"
+
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/assets"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/cell"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// goHeap is the Go heap at which the collector first runs. A worker lives for one cell:
+// collecting earlier would only stop the guest, and a collection that meets running
+// wasm code waits for it.
+const goHeap = 48 << 20
+
+// Engine is what a worker prepares before its cell comes: compiled code, a parser and a
+// guest that waits.
+type Engine struct {
+	loaded chan struct{}
+	err    error
+	mod    *engine.Module
+	parser *cell.Parser
+	guest  *guest.Guest
+	stop   stop
+	host   host
+}
+
+// Load begins to load the engine and returns at once.
+func Load(cacheDir string) *Engine {
+	e := &Engine{loaded: make(chan struct{})}
+	e.host.engine = e
+	go func() { // Wait waits for it
+		defer close(e.loaded)
+		e.err = e.load(cacheDir)
+	}()
+	return e
+}
+
+func (e *Engine) load(cacheDir string) error {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(goHeap)
+	a, err := assets.Load()
+	if err != nil {
+		return err
+	}
+	if e.mod, err = engine.Compile(context.Background(), a.Wasm, cacheDir); err != nil {
+		return err
+	}
+	if e.parser, err = cell.NewParser(e.mod, a.Parser); err != nil {
+		return err
+	}
+	e.guest, err = guest.Restore(e.mod, engine.Config{Interrupt: e.stop.now}, &e.host, 1<<30, a.Guest)
+	return err
+}
+
+// Wait waits until the engine is loaded and gives the worker's first event. Its Fault
+// is set if no cell can run.
+func (e *Engine) Wait() workerproto.Ready {
+	<-e.loaded
+	ready := workerproto.Ready{Version: version()}
+	if e.err != nil {
+		ready.Fault = e.err.Error()
+		return ready
+	}
+	hash := e.mod.Hash()
+	ready.Engine = hex.EncodeToString(hash[:])
+	return ready
+}
+
+// version is the build that the binary came from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,320 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/cell"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// loop runs one cell.
+type loop struct {
+	*Engine
+	conn    *workerproto.Conn
+	results chan *workerproto.ToolResult
+	// interrupted wakes the loop when it waits; guest code asks the stop flag itself.
+	interrupted chan struct{}
+	news        bool // something happened that the supervisor has not had an Idle for
+	program     *cell.Program
+	guestAt     time.Duration // time spent in guest code
+}
+
+// Serve waits for the cell, runs it and gives the process's exit code.
+func (e *Engine) Serve(conn *workerproto.Conn) int {
+	command, err := conn.ReadCommand()
+	if err != nil {
+		return 0 // a spare that was not needed
+	}
+	start, ok := command.(*workerproto.Start)
+	if !ok {
+		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start\n", command.Type())
+		return 1
+	}
+	l := &loop{Engine: e, conn: conn, results: make(chan *workerproto.ToolResult, 1)}
+	l.interrupted = make(chan struct{})
+	go l.readCommands() // ends with the process
+	last := l.run(start)
+	if err := conn.Write(last); err != nil {
+		return 1
+	}
+	select {} // the supervisor kills us when it has the result, or is gone itself: readCommands
+}
+
+// readCommands hands results to the loop. A channel that ends, or a supervisor that
+// breaks the protocol, leaves nothing to work for.
+func (l *loop) readCommands() {
+	for {
+		command, err := l.conn.ReadCommand()
+		if err != nil {
+			os.Exit(0)
+		}
+		switch m := command.(type) {
+		case *workerproto.Interrupt:
+			l.stop.set(stopTimeout)
+			close(l.interrupted) // a second one would be a lie, and ends us
+		case *workerproto.ToolResult:
+			l.results <- m
+		default:
+			fmt.Fprintf(os.Stderr, "qjs-worker: unexpected command %s\n", m.Type())
+			os.Exit(1)
+		}
+	}
+}
+
+// run runs the cell and gives the last event.
+func (l *loop) run(start *workerproto.Start) workerproto.Message {
+	l.stop.after(time.Duration(start.BudgetMillis) * time.Millisecond)
+	h := &l.host
+	h.conn, h.start, h.truncate = l.conn, time.Now(), start.TruncateOutput
+	h.budget = workerproto.Budget{Limit: start.OutputBytes}
+	h.maxPending, h.waiting = int(start.MaxPending), map[uint64]int{}
+	h.wire = map[uint64]uint64{}
+	if err := sandbox.LimitData(start.MemoryBytes); err != nil {
+		return l.fail("internal_error", "host", err.Error())
+	}
+	program, err := l.prepare(start)
+	if err != nil {
+		return l.refuse(err)
+	}
+	l.program = program
+	if err := l.timed(func() error { return l.guest.Begin(int64(start.MemoryBytes), guest.Options{Tools: start.Tools}) }); err != nil {
+		return l.stopped(err)
+	}
+	if err := l.timed(func() error { return l.guest.Run(program.Code, cell.File) }); err != nil {
+		return l.stopped(err)
+	}
+	l.news = true
+	return l.drain()
+}
+
+// prepare turns the source into a program and says so.
+func (l *loop) prepare(start *workerproto.Start) (*cell.Program, *cell.Error) {
+	began := time.Now()
+	defer l.parser.Close()
+	ctx, cancel := context.WithDeadline(context.Background(), l.stop.end())
+	defer cancel()
+	program, err := l.parser.Prepare(ctx, cell.Input{
+		Source:       string(start.Source),
+		Language:     cell.Language(start.Language),
+		Transforming: func() { l.host.send(&workerproto.Stage{Name: "transform"}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.host.send(&workerproto.Prepared{
+		Language: string(program.Language), Form: string(program.Form), Fenced: program.Fenced,
+		TransformMicros: uint64(time.Since(began).Microseconds()),
+	})
+	return program, nil
+}
+
+// drain goes on until no work is left (SPEC 10.4): calls settle, timers fire.
+func (l *loop) drain() workerproto.Message {
+	for {
+		if l.stop.why.Load() != running { // the engine has not asked since it was set
+			return l.stopped(nil)
+		}
+		if l.host.lost != nil {
+			return l.fail("internal_error", "host", fmt.Sprintf("writing to the supervisor: %v", l.host.lost))
+		}
+		if r := l.host.refuse(); r != nil {
+			if err := l.settle(r); err != nil {
+				return l.stopped(err)
+			}
+			continue
+		}
+		outcome, settled := l.guest.Outcome()
+		pending := l.guest.Pending()
+		at, hasTimer := l.guest.NextTimer()
+		if pending == 0 && settled {
+			return l.finish(outcome)
+		}
+		if pending == 0 && !hasTimer {
+			return l.fail("", "guest", "the cell waits for a promise that nothing can settle: "+
+				"no tool call and no timer is left. Await a call, a timer or a promise that you resolve yourself.")
+		}
+		if l.news || l.host.called {
+			l.host.send(&workerproto.Idle{Pending: uint32(pending)})
+			l.news, l.host.called = false, false
+		}
+		if err := l.wait(at, hasTimer); err != nil {
+			return l.stopped(err)
+		}
+	}
+}
+
+// wait blocks until a call settles or a timer is due, and lets the guest go on.
+func (l *loop) wait(at float64, hasTimer bool) error {
+	var due <-chan time.Time
+	if hasTimer {
+		t := time.NewTimer(time.Duration((at - l.host.Now()) * float64(time.Millisecond)))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case r := <-l.results:
+		l.news = true
+		id, ok := l.host.wire[r.ID]
+		if !ok {
+			return fmt.Errorf("the supervisor settled call %d, which was not sent", r.ID)
+		}
+		delete(l.host.wire, r.ID)
+		r.ID = id
+		return l.settle(r)
+	case <-l.interrupted:
+		return nil
+	case <-due:
+		return l.timed(l.guest.FireTimers)
+	}
+}
+
+func (l *loop) settle(r *workerproto.ToolResult) error {
+	if !l.host.settled(r.ID) {
+		return fmt.Errorf("the supervisor settled call %d, which is not pending", r.ID)
+	}
+	var callErr *guest.CallError
+	if r.Failed {
+		callErr = &guest.CallError{Message: r.Error, ToolID: r.ToolID, Code: r.Code, Started: started(r.Started)}
+	}
+	return l.timed(func() error { return l.guest.Settle(r.ID, r.Value, callErr) })
+}
+
+// started gives the guest true or false where the answer is known (SPEC 6.8, 14.5).
+func started(s string) any {
+	if s == "yes" || s == "no" {
+		return s == "yes"
+	}
+	return "unknown"
+}
+
+func (l *loop) timed(f func() error) error {
+	began := time.Now()
+	err := f()
+	l.guestAt += time.Since(began)
+	return err
+}
+
+// finish ends a cell that has nothing left to do.
+func (l *loop) finish(outcome guest.Outcome) workerproto.Message {
+	failure := outcome.Failure
+	if failure == nil {
+		failure = l.guest.Unhandled()
+	}
+	if failure != nil {
+		return l.guestFailure(failure)
+	}
+	if l.host.full && !l.host.truncate {
+		return l.outputLimit()
+	}
+	value := outcome.Value
+	if string(value) != "null" && !l.host.budget.Spend(uint64(len(value))) {
+		if !l.host.truncate {
+			l.host.omitted += uint64(len(value))
+			return l.outputLimit()
+		}
+		value = l.truncatedValue(value)
+	}
+	return &workerproto.Done{Value: value, Omitted: l.host.omitted, Stats: l.stats()}
+}
+
+// truncatedValue stands for a value that does not fit: what was left out, and how the
+// value's JSON begins.
+func (l *loop) truncatedValue(value []byte) []byte {
+	left := int(l.host.budget.Left())
+	marker := func(prefix []byte) []byte {
+		return fmt.Appendf(nil, `{"truncated":true,"omittedBytes":%d,"prefix":%s}`, len(value)-len(prefix)+2, prefix)
+	}
+	frame := len(marker(nil)) + 10 // room for the digits to change
+	if left < frame+2 {
+		l.host.omitted += uint64(len(value))
+		return []byte("null")
+	}
+	prefix := cutString(quote(string(value[:min(len(value), left)])), left-frame)
+	v := marker(prefix)
+	l.host.omitted += uint64(max(0, len(value)-len(prefix)+2))
+	l.host.budget.Spend(uint64(len(v)))
+	return v
+}
+
+func (l *loop) guestFailure(f *guest.Failure) workerproto.Message {
+	text := cell.FormatError(f.Name, f.Message, l.program.Frames(f.Stack))
+	for i, s := range f.Suggestions {
+		if i == 0 {
+			text += "\nhint: "
+		} else {
+			text += ", "
+		}
+		text += s
+	}
+	if f.Tool {
+		return l.fail("nested_tool_failed", "tool", text)
+	}
+	return l.fail("", "guest", text)
+}
+
+// stopped turns an engine stop into the limit that caused it.
+func (l *loop) stopped(err error) workerproto.Message {
+	var exception *engine.Exception
+	switch {
+	case l.stop.why.Load() == stopOutput:
+		return l.outputLimit()
+	case l.stop.why.Load() == stopPending:
+		return l.fail("too_many_pending_tool_calls", "limit", l.host.tooMany+
+			"; none of the calls made in this burst was started. Make them in smaller batches and await each batch.")
+	case l.stop.why.Load() == stopTimeout, errors.Is(err, engine.ErrInterrupted):
+		return l.fail("timeout", "limit", "the cell ran out of time while guest code was running")
+	case errors.Is(err, engine.ErrOutOfMemory):
+		return l.fail("memory_limit_exceeded", "limit", "the guest's heap limit is used up")
+	case errors.As(err, &exception):
+		// The parser accepted what the engine does not: a syntax error all the same.
+		return l.fail("invalid_input", "input", cell.FormatError(exception.Name, exception.Message, l.program.Frames(exception.Stack)))
+	default:
+		return l.fail("internal_error", "host", fmt.Sprintf("the engine failed: %v", err))
+	}
+}
+
+func (l *loop) refuse(err *cell.Error) workerproto.Message {
+	phase := "input"
+	if err.Code == "timeout" || err.Code == "memory_limit_exceeded" {
+		phase = "limit"
+	}
+	f := l.fail(err.Code, phase, err.Message)
+	f.Shell = err.Shell
+	return f
+}
+
+func (l *loop) outputLimit() workerproto.Message {
+	return l.fail("output_limit_exceeded", "limit", fmt.Sprintf("output and value are larger than maxOutputBytes (%d): %d bytes were left out. "+
+		"Return or print less, for example a summary or a slice.", l.host.budget.Limit, l.host.omitted))
+}
+
+// fail makes the last event of a cell that failed. A guest's own error text shares the
+// output budget and ends where that does; our texts are short and do not count.
+func (l *loop) fail(code, phase, text string) *workerproto.Failed {
+	f := &workerproto.Failed{Code: code, Phase: phase, Error: text, Stats: l.stats()}
+	if phase != "guest" && phase != "tool" && len(text) <= 4096 {
+		f.Omitted = l.host.omitted
+		return f
+	}
+	cut, omitted := cutText(text, int(max(l.host.budget.Left(), 256)))
+	if omitted > 0 {
+		f.Error = fmt.Sprintf("%s… (%d bytes of the error were left out)", cut, omitted)
+		l.host.omitted += uint64(omitted)
+		if !l.host.truncate {
+			f.Code, f.Phase = "output_limit_exceeded", "limit"
+		}
+	}
+	f.Omitted = l.host.omitted
+	return f
+}
+
+func (l *loop) stats() workerproto.Stats {
+	return workerproto.Stats{GuestMicros: uint64(l.guestAt.Microseconds()), HeapBytes: uint64(l.guest.VM().Allocated())}
+}

@@ -1,0 +1,166 @@
+// Command supervisor runs programs that a language model wrote, each in a locked-up
+// worker process, with the tools that they may call.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes (SPEC 19.3).
+const (
+	exitOK          = 0
+	exitCell        = 1   // the cell failed by its own error or a tool's
+	exitUsage       = 2   // usage, or input that is refused before anything runs
+	exitLimit       = 3   // a limit, or an abort
+	exitHost        = 4   // worker or internal failure
+	exitUnavailable = 5   // runtime_unavailable
+	exitInterrupt   = 130 // SIGINT
+	exitTerminated  = 143 // SIGTERM
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// run is the program. Signals end its context, with the signal as the cause.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() { // ends with the process or its first signal
+		select {
+		case sig := <-signals:
+			cancel(signalError{sig})
+		case <-ctx.Done():
+		}
+	}()
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := c.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	return c.exitCode(ctx, err)
+}
+
+// cli is what all subcommands share.
+type cli struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	logFormat      string
+	logLevel       string
+}
+
+// signalError is the cause of a context that a signal ended.
+type signalError struct{ os.Signal }
+
+func (e signalError) Error() string { return "signal " + e.Signal.String() }
+
+// exitError is an end with a code whose story was told already.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError is a mistake on the command line, with what to type instead.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// exitCode tells an error that nobody has told yet and gives the code.
+func (c *cli) exitCode(ctx context.Context, err error) int {
+	var sig signalError
+	var exit exitError
+	switch {
+	case errors.As(context.Cause(ctx), &sig) && err != nil:
+		if sig.Signal == syscall.SIGTERM {
+			return exitTerminated
+		}
+		return exitInterrupt
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return int(exit)
+	}
+	fmt.Fprintln(c.stderr, "supervisor: error:", err)
+	hint := `"supervisor --help" lists the commands`
+	var usage *usageError
+	if errors.As(err, &usage) && usage.hint != "" {
+		hint = usage.hint
+	}
+	for line := range strings.Lines(hint) {
+		fmt.Fprintln(c.stderr, "hint:", strings.TrimSpace(line))
+	}
+	return exitUsage
+}
+
+const rootLong = `supervisor runs JavaScript and TypeScript that a language model wrote.
+
+Each program ("cell") runs in a worker process of its own that dies with it. It
+calls the tools of its catalog; what it prints and its value are the result.`
+
+const rootExample = `  supervisor run -e 'const xs = [1, 2, 3]; xs.map(x => x * x)'
+  supervisor run --tools tools.json5 cell.ts
+  echo 'text("hi")' | supervisor run -`
+
+const exitCodes = `
+Exit codes:
+  0    completed
+  1    the cell failed by its own error or a tool's
+  2    usage, or refused input: config, source, language, module, transform
+  3    a limit was hit, or the run was aborted
+  4    worker or internal failure
+  5    code mode cannot run here (runtime_unavailable)
+  130, 143   ended by SIGINT, SIGTERM
+`
+
+func (c *cli) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "supervisor",
+		Short:         "Run model-written programs in locked-up workers",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetUsageTemplate(root.UsageTemplate() + exitCodes)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err, fmt.Sprintf("%q lists the options", cmd.CommandPath()+" --help")}
+	})
+	root.PersistentFlags().StringVar(&c.logFormat, "log-format", "text", "format of the log on stderr: text or json")
+	root.PersistentFlags().StringVar(&c.logLevel, "log-level", "error", "least level that is logged: debug, info, warn or error")
+	root.AddCommand(c.runCommand(), c.configCommand(), c.versionCommand())
+	return root
+}
+
+// logger writes to stderr. It never gets source, input, results or output.
+func (c *cli) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
+		return nil, &usageError{fmt.Errorf("--log-level %q is no level", c.logLevel), "use debug, info, warn or error"}
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch c.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(c.stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(c.stderr, options)), nil
+	}
+	return nil, &usageError{fmt.Errorf("--log-format %q is no format", c.logFormat), "use text or json"}
+}

@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+	"github.com/spf13/cobra"
+)
+
+const runLong = `run runs one cell and prints what it emits, then its value.
+
+The cell is a file, "-" for standard input, or -e CODE. It is JavaScript unless the
+file's ending, --language or a Markdown fence says TypeScript. It may be
+statements with "return", end in an expression, be a single expression, or be a
+lone function. "await" works everywhere.
+
+Tools come from --tools files (JSON5): see the README for the format.`
+
+const runExample = `  supervisor run -e '1 + 2'
+  supervisor run --json --set timeoutMs=500 -e 'for(;;);'
+  supervisor run --tools tools.json5 -e 'await tools.echo({v: 1})'`
+
+// runFlags are the options of run.
+type runFlags struct {
+	code       string
+	language   string
+	config     string
+	set        []string
+	tools      []string
+	approve    string
+	trajectory string
+	full       bool
+	json       bool
+}
+
+func (c *cli) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "run [FILE | - | -e CODE]",
+		Short:   "Run one cell",
+		Long:    runLong,
+		Example: runExample,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.runCell(cmd.Context(), f, args, cmd.Flags().Changed("eval"))
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.code, "eval", "e", "", "the cell's source")
+	fl.StringVar(&f.language, "language", "", "javascript or typescript (default by the file's ending, else javascript)")
+	fl.StringVar(&f.config, "config", "", "config file, JSON5: {tools: {codeMode: {…}}, supervisor: {…}}")
+	fl.StringArrayVar(&f.set, "set", nil, "set one config field, such as timeoutMs=500; repeatable")
+	fl.StringArrayVar(&f.tools, "tools", nil, "tool file, JSON5; repeatable")
+	fl.StringVar(&f.approve, "approve", "", "tools that need approval: ask, all or none (default ask on a terminal, else none)")
+	fl.StringVar(&f.trajectory, "trajectory", "", "write the run's events to this file, as JSON lines")
+	fl.BoolVar(&f.full, "trajectory-content", false, "keep sources, inputs, results and output in the trajectory, not only size and hash")
+	fl.BoolVar(&f.json, "json", false, "print the result object, one line")
+	return cmd
+}
+
+// runCell is the command: source, config, tools, supervisor, result.
+func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool) error {
+	log, err := c.logger()
+	if err != nil {
+		return err
+	}
+	program, err := c.program(f, args, eval)
+	if err != nil {
+		return err
+	}
+	config, err := c.loadConfig(f.config, f.set)
+	if err != nil {
+		return c.refuse(f, err)
+	}
+	toolbox, err := c.loadTools(f.tools, config.Limits, f.approve)
+	if err != nil {
+		return c.refuse(f, err)
+	}
+	s, err := supervisor.New(supervisor.Options{
+		Worker:       config.Supervisor.Worker,
+		WorkerSHA256: config.Supervisor.WorkerSHA256,
+		Limits:       config.Limits,
+		MaxWorkers:   config.Supervisor.MaxWorkers,
+		Logger:       log,
+	})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	program.Catalog, program.Executor = toolbox.catalog, toolbox
+	program.ParentCallID = "exec"
+	if f.trajectory != "" {
+		file, err := os.OpenFile(f.trajectory, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if err != nil {
+			return &usageError{fmt.Errorf("opening the trajectory: %w", err), "name a file that can be written"}
+		}
+		defer file.Close()
+		program.Trajectory = trajectory.New(trajectory.JSONLines(file), trajectory.Policy{Content: f.full})
+	}
+	printer := newPrinter(c.stdout)
+	if !f.json {
+		program.Output = printer.item
+	}
+	result := s.Exec(ctx, *program)
+	if program.Trajectory != nil {
+		if dropped, err := program.Trajectory.Err(); err != nil {
+			fmt.Fprintf(c.stderr, "supervisor: warning: %v (%d events are missing)\n", err, dropped)
+		}
+	}
+	return c.report(f.json, printer, result)
+}
+
+// report prints a result and gives its exit code as an error.
+func (c *cli) report(asJSON bool, printer *printer, result *supervisor.Result) error {
+	if asJSON {
+		fmt.Fprintf(c.stdout, "%s\n", result.JSON())
+	} else if result.Status == supervisor.Completed {
+		printer.value(result.Value)
+	} else {
+		label := "error"
+		if result.Code != "" {
+			label = string(result.Code)
+		}
+		fmt.Fprintf(c.stderr, "supervisor: %s: %s\n", label, newPrinter(c.stderr).clean(result.Error))
+	}
+	if code := exitOf(result); code != exitOK {
+		return exitError(code)
+	}
+	return nil
+}
+
+// refuse reports a config or tool file that cannot be used as a failed run.
+func (c *cli) refuse(f runFlags, err error) error {
+	if !f.json {
+		return &usageError{err, `"supervisor config schema" prints what a config may hold; the README has the tool files' format`}
+	}
+	return c.report(true, nil, supervisor.Refuse(supervisor.InvalidConfig, err.Error()))
+}
+
+// exitOf gives the exit code of a result (SPEC 19.3).
+func exitOf(r *supervisor.Result) int {
+	if r.Status == supervisor.Completed {
+		return exitOK
+	}
+	switch r.Code {
+	case "", supervisor.NestedToolFailed:
+		return exitCell
+	case supervisor.InvalidConfig, supervisor.InvalidInput, supervisor.UnsupportedLanguage,
+		supervisor.TypeScriptTransformFailed, supervisor.ModuleAccessDenied:
+		return exitUsage
+	case supervisor.Timeout, supervisor.MemoryLimitExceeded, supervisor.OutputLimitExceeded,
+		supervisor.TooManyPendingToolCalls, supervisor.Aborted:
+		return exitLimit
+	case supervisor.RuntimeUnavailable:
+		return exitUnavailable
+	}
+	return exitHost
+}
+
+// program reads the source.
+func (c *cli) program(f runFlags, args []string, eval bool) (*supervisor.Program, error) {
+	usage := func(format string, a ...any) error {
+		return &usageError{fmt.Errorf(format, a...), "supervisor run FILE, or: supervisor run -e '1 + 2'"}
+	}
+	switch {
+	case eval && len(args) > 0:
+		return nil, usage("-e and a file are two cells; give one")
+	case !eval && len(args) == 0:
+		return nil, usage("no cell was given")
+	case len(args) > 1:
+		return nil, usage("%d files were given; a run has one cell", len(args))
+	case eval:
+		return &supervisor.Program{Code: f.code, Language: f.language}, nil
+	}
+	source, err := c.readSource(args[0])
+	if err != nil {
+		return nil, usage("reading the cell: %w", err)
+	}
+	language := f.language
+	if language == "" {
+		switch strings.ToLower(filepath.Ext(args[0])) {
+		case ".ts", ".mts", ".cts":
+			language = "typescript"
+		case ".js", ".mjs", ".cjs":
+			language = "javascript"
+		}
+	}
+	return &supervisor.Program{Code: source, Language: language}, nil
+}
+
+// readSource reads a file or standard input, a byte more than a source may have at most.
+func (c *cli) readSource(name string) (string, error) {
+	var r io.Reader = c.stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer file.Close()
+		r = file
+	}
+	b, err := io.ReadAll(io.LimitReader(r, workerproto.MaxSource+1))
+	return string(b), err
+}
+
+// loadConfig reads the config file and the --set options over it.
+func (c *cli) loadConfig(file string, set []string) (limits.Config, error) {
+	config := limits.DefaultConfig()
+	var warnings []limits.Warning
+	if file != "" {
+		data, err := readBounded(file, limits.MaxConfigBytes)
+		if err != nil {
+			return config, fmt.Errorf("reading the config: %w", err)
+		}
+		if config, warnings, err = limits.Parse(data); err != nil {
+			return config, fmt.Errorf("config %q: %w", file, err)
+		}
+	}
+	for _, s := range set {
+		path, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return config, fmt.Errorf("--set %q has no value; write --set timeoutMs=500", s)
+		}
+		more, err := config.Set(path, value)
+		if err != nil {
+			return config, fmt.Errorf("--set %q: %w", s, err)
+		}
+		warnings = append(warnings, more...)
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(c.stderr, "supervisor: warning:", w)
+	}
+	return config, nil
+}
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(name string, limit int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("%q has more than %d bytes", name, limit)
+	}
+	return b, err
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/cmd/supervisor/internal/toolfile"
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor"
+	"golang.org/x/term"
+)
+
+// toolbox is the tools of the --tools files: the catalog and its executor.
+type toolbox struct {
+	catalog *catalog.Catalog
+	tools   map[string]*toolfile.Tool // by id
+	approve approver
+}
+
+// loadTools reads the tool files. Denied tools are left out, so that nobody can tell
+// them from tools that do not exist (SPEC 6.5).
+func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolbox, error) {
+	box := &toolbox{tools: map[string]*toolfile.Tool{}, approve: approver{mode: approve, out: c.stderr}}
+	switch approve {
+	case "":
+		box.approve.mode = "none"
+		if file, ok := c.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+			box.approve.mode = "ask"
+		}
+	case "ask", "all", "none":
+	default:
+		return nil, fmt.Errorf("--approve %q is none of ask, all, none", approve)
+	}
+	var entries []catalog.Entry
+	for _, file := range files {
+		tools, err := toolfile.Load(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tools {
+			if t.Policy == toolfile.Deny {
+				continue
+			}
+			entries = append(entries, t.Entry)
+			if box.tools[t.Entry.ID] == nil { // the catalog refuses a second one, too
+				box.tools[t.Entry.ID] = t
+			}
+		}
+	}
+	warn := func(w catalog.Warning) { fmt.Fprintln(c.stderr, "supervisor: warning:", w) }
+	cat, warnings, err := catalog.Build(entries, catalog.Options{SearchDefault: l.SearchDefault, SearchMax: l.SearchMax, Warn: warn})
+	for _, w := range warnings {
+		warn(w)
+	}
+	box.catalog = cat
+	return box, err
+}
+
+// Call runs a tool, after approval where its policy wants that.
+func (b *toolbox) Call(ctx context.Context, call *supervisor.Call) (json.RawMessage, error) {
+	tool := b.tools[call.Tool.ID]
+	if tool == nil {
+		return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q is in no tool file", call.Tool.ID), Started: "no"}
+	}
+	if tool.Policy == toolfile.Approve {
+		if err := b.approve.allow(ctx, call); err != nil {
+			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q needs approval: %v; the tool was not started", call.Tool.ID, err), Code: "not_approved", Started: "no"}
+		}
+	}
+	value, err := tool.Run(ctx, call.Input, nil)
+	var te *toolfile.ToolError
+	if errors.As(err, &te) {
+		started := "yes"
+		if te.Code == toolfile.CodeStart {
+			started = "no"
+		}
+		err = &supervisor.ToolError{Message: te.Message, Code: te.Code, Started: started}
+	}
+	return value, err
+}
+
+// approver asks a person whether a tool may be called.
+type approver struct {
+	mode string // "ask", "all" or "none"
+	out  io.Writer
+	mu   sync.Mutex // one question at a time
+}
+
+// allow returns nil if the call may be made.
+func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
+	switch a.mode {
+	case "all":
+		return nil
+	case "none":
+		return errors.New("nobody is asked; run with --approve ask or --approve all")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return errors.New("there is no terminal to ask on; run with --approve all to allow such tools")
+	}
+	defer tty.Close()
+	p := &printer{a.out, true}
+	fmt.Fprintf(a.out, "Allow %s with %s? [y/N] ", p.clean(call.Tool.ID), p.clean(shorten(string(call.Input), 500)))
+	answer := make(chan string, 1)
+	go func() { // ends with an answer, or with the process: a terminal's read cannot be interrupted
+		line, _ := bufio.NewReader(tty).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case line := <-answer:
+		if line == "y" || line == "yes" {
+			return nil
+		}
+		return errors.New("it was refused")
+	case <-ctx.Done():
+		fmt.Fprintln(a.out, "(too late)")
+		return context.Cause(ctx)
+	}
+}
+
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

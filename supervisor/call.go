@@ -1,0 +1,171 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// dispatch starts queued calls while there are places.
+func (r *run) dispatch() {
+	for c := r.ledger.take(); c != nil; c = r.ledger.take() {
+		r.s.wg.Go(func() { // Close waits for it; the loop takes its result
+			value, err := r.perform(c)
+			res := callResult{call: c, value: value}
+			if err != nil {
+				res.err = toolError(err)
+			}
+			r.ledger.results <- res
+		})
+	}
+}
+
+// settle sends a call's result down.
+func (r *run) settle(res callResult) {
+	r.ledger.settle(res)
+	r.idle = false
+	r.credit++
+	c := res.call
+	m := &workerproto.ToolResult{ID: c.id, Value: res.value}
+	status := "done"
+	if res.err != nil {
+		toolID, _ := c.toolID.Load().(string)
+		if toolID == "" {
+			toolID = c.tool
+		}
+		status = "failed"
+		m = &workerproto.ToolResult{ID: c.id, Failed: true, Error: clip(res.err.Message, 32<<10), ToolID: toolID, Code: clip(res.err.Code, 64), Started: res.err.Started}
+	}
+	if c.method == "call" {
+		e := trajectory.Event{Kind: trajectory.ToolResult, CallID: r.callID(c), ToolID: toolIDOf(c), Status: status, Code: m.Code}
+		if res.err == nil {
+			e.Data = r.p.Trajectory.Describe(res.value)
+		}
+		r.record(e)
+	}
+	r.outbox <- m
+}
+
+func toolIDOf(c *call) string {
+	if id, ok := c.toolID.Load().(string); ok {
+		return id
+	}
+	return c.tool
+}
+
+func (r *run) callID(c *call) string { return fmt.Sprintf("%s:%d", r.id, c.id) }
+
+// perform runs one call on its own goroutine.
+func (r *run) perform(c *call) (value json.RawMessage, err error) {
+	if r.p.Catalog == nil {
+		return nil, &ToolError{Message: fmt.Sprintf("unknown tool %.100q: this run has no tools", c.tool), Code: codeUnknownTool, Started: "no"}
+	}
+	switch c.method {
+	case "search":
+		return r.search(c)
+	case "describe":
+		tool, err := r.p.Catalog.Resolve(c.tool)
+		if err != nil {
+			return nil, notStarted(codeUnknownTool, err)
+		}
+		return tool.Describe(), nil
+	}
+	tool, err := r.p.Catalog.Resolve(c.tool)
+	if err != nil {
+		return nil, notStarted(codeUnknownTool, err)
+	}
+	c.toolID.Store(tool.ID)
+	input, err := tool.CheckInput(c.input)
+	if err != nil {
+		return nil, notStarted(codeInvalidInput, err)
+	}
+	return r.execute(c, tool, input)
+}
+
+// execute hands a checked call to the gateway.
+func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value json.RawMessage, err error) {
+	if r.p.Executor == nil {
+		return nil, &ToolError{Message: fmt.Sprintf("tool %q has nobody to run it", tool.ID), Started: "no"}
+	}
+	if r.callCtx.Err() != nil {
+		return nil, &ToolError{Message: "the run is over", Started: "no"}
+	}
+	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: r.callID(c), ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
+	c.started.Store(true)
+	defer func() {
+		if p := recover(); p != nil {
+			r.s.opts.Logger.Error("a tool's executor panicked", "run", r.id, "tool", tool.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", tool.ID), Started: "unknown"}
+		}
+	}()
+	value, err = r.p.Executor.Call(r.callCtx, &Call{
+		ID: r.callID(c), RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input,
+	})
+	switch {
+	case err != nil:
+		var te *ToolError
+		if errors.As(err, &te) && te.Started == "no" {
+			c.started.Store(false) // the ledger must not claim an effect
+		}
+		return nil, err
+	case len(value) == 0:
+		return json.RawMessage("null"), nil
+	case len(value) > workerproto.MaxToolResult || int64(len(value)) > r.p.Limits.MemoryBytes:
+		return nil, &ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, more than a cell can take; ask for less of it", tool.ID, len(value)), Code: codeResultSize}
+	case !json.Valid(value):
+		return nil, &ToolError{Message: fmt.Sprintf("tool %q returned what is not JSON", tool.ID)}
+	}
+	return value, nil
+}
+
+// search answers tools.search.
+func (r *run) search(c *call) (json.RawMessage, error) {
+	var options struct {
+		Limit json.RawMessage `json:"limit"`
+	}
+	if err := json.Unmarshal(c.input, &options); err != nil {
+		return nil, &ToolError{Message: "tools.search takes a query and options {limit?: number}", Code: codeInvalidInput, Started: "no"}
+	}
+	hits, err := r.p.Catalog.Search(c.tool, options.Limit)
+	if err != nil {
+		return nil, notStarted(codeInvalidInput, err)
+	}
+	return encodeJSON(hits), nil
+}
+
+// notStarted is a refusal before any tool was started.
+func notStarted(code string, err error) *ToolError {
+	return &ToolError{Message: err.Error(), Code: code, Started: "no"}
+}
+
+// clip cuts text at a character boundary.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// shellTools are names that gateways give to the tool that runs shell commands.
+var shellTools = []string{"exec", "bash", "shell", "run_shell", "run_command", "execute_command", "terminal", "sh"}
+
+// shellHint tells a model that wrote a shell command which tool runs those (SPEC 3.4).
+func (r *run) shellHint() string {
+	if r.p.Catalog == nil {
+		return ""
+	}
+	for _, name := range shellTools {
+		if t, err := r.p.Catalog.Resolve(name); err == nil {
+			return fmt.Sprintf("\nhint: to run a shell command, call the tool %q: %s", t.ID, t.Callable())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// Reason is why we killed a child.
+type Reason string
+
+// The reasons.
+const (
+	NotKilled       Reason = ""
+	KilledDone      Reason = "done"
+	KilledTimeout   Reason = "timeout"
+	KilledAbort     Reason = "abort"
+	KilledViolation Reason = "protocol violation"
+	KilledStart     Reason = "start given up"
+)
+
+// Exit is how a child ended. All of it is known only after [Child.Wait].
+type Exit struct {
+	Code      int            // exit code, -1 if a signal ended it
+	Signal    syscall.Signal // 0 if none
+	Killed    Reason         // why we killed it, if we did
+	CPU       time.Duration  // user and system time of the worker
+	PeakBytes int64          // largest resident set
+	Stderr    string         // the last of its stderr, bounded, hostile text
+}
+
+// String says it in words for an error message.
+func (e Exit) String() string {
+	switch {
+	case e.Killed != NotKilled:
+		return "killed: " + string(e.Killed)
+	case e.Signal != 0:
+		return fmt.Sprintf("ended by signal %d (%s)", e.Signal, e.Signal)
+	case strings.Contains(e.Stderr, "stack overflow") || strings.Contains(e.Stderr, "stack exceeds"):
+		return fmt.Sprintf("exit code %d after a stack overflow", e.Code)
+	default:
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+}
+
+// OutOfMemory tells whether the worker died of a memory limit of the OS: a SIGKILL that
+// was not ours, or the Go runtime's own death when the kernel refuses it memory.
+func (e Exit) OutOfMemory() bool {
+	if e.Killed != NotKilled {
+		return false
+	}
+	return e.Signal == syscall.SIGKILL ||
+		e.Code == 2 && (strings.Contains(e.Stderr, "out of memory") || strings.Contains(e.Stderr, "cannot allocate memory"))
+}
+
+// Child is one worker process.
+type Child struct {
+	// Conn is the channel. Its user reads and writes it; the child closes it at the end.
+	Conn *workerproto.Conn
+	// Ready is what the worker said when it was.
+	Ready workerproto.Ready
+
+	client *plugin.Client
+	socket *net.UnixConn
+	cmd    *exec.Cmd
+
+	mu     sync.Mutex
+	killed Reason // guarded by mu: the first reason stays
+	reaped bool   // guarded by mu: the pid may belong to somebody else
+
+	gone   chan struct{} // closed when the process is reaped
+	done   chan struct{} // closed when nothing is left
+	finish sync.Once
+	stderr tail
+	exit   Exit
+}
+
+// begin is called by the launch when the process runs.
+func (c *Child) begin(cmd *exec.Cmd, socket *net.UnixConn, conn *workerproto.Conn, stderr *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cmd, c.socket, c.Conn = cmd, socket, conn
+	c.gone = make(chan struct{})
+	drained := make(chan struct{})
+	go func() { // ends when the last holder of the pipe's other end is dead; reap waits for it
+		defer close(drained)
+		c.stderr.drain(stderr)
+	}()
+	go c.reap(drained) // Wait waits for it
+	if c.killed != NotKilled {
+		killGroup(cmd.Process.Pid)
+	}
+}
+
+// reap waits for the process, once.
+func (c *Child) reap(drained chan struct{}) {
+	awaitExit(c.cmd.Process.Pid)
+	// The leader is a zombie, so its group cannot be anybody else's: what it forked
+	// goes with it.
+	killGroup(c.cmd.Process.Pid)
+	c.mu.Lock()
+	_ = c.cmd.Wait() // the state says all
+	c.reaped = true
+	state := c.cmd.ProcessState
+	c.exit = Exit{Code: state.ExitCode(), Killed: c.killed, CPU: state.UserTime() + state.SystemTime(), PeakBytes: peakBytes(state)}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		c.exit.Signal = ws.Signal()
+		if c.exit.Signal != syscall.SIGKILL {
+			c.exit.Killed = NotKilled // it died of its own before our signal came
+		}
+	} else {
+		c.exit.Killed = NotKilled
+	}
+	c.mu.Unlock()
+	// A descendant that left the group may still hold the pipe; do not wait for it.
+	select {
+	case <-drained:
+	case <-time.After(100 * time.Millisecond):
+		c.stderr.stop()
+		<-drained
+	}
+	c.exit.Stderr = c.stderr.String()
+	c.Conn.Close()
+	close(c.gone)
+}
+
+// exited is closed when the process is reaped; never before it was started.
+func (c *Child) exited() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// Pid is the worker's process id.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
+// Kill sends SIGKILL to the worker's process group. The first reason stays. It returns
+// at once, may be called from anywhere and more than once.
+func (c *Child) Kill(why Reason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaped {
+		return
+	}
+	if c.killed == NotKilled {
+		c.killed = why
+	}
+	if c.cmd != nil {
+		killGroup(c.cmd.Process.Pid)
+	}
+}
+
+// Wait waits until nothing of a killed or dead worker is left: process, group, sockets,
+// go-plugin's directory and goroutines.
+func (c *Child) Wait() Exit {
+	c.finish.Do(func() {
+		if gone := c.exited(); gone != nil {
+			<-gone
+		}
+		// Only now: go-plugin's Kill of a worker that is alive and stopped takes 40 s.
+		c.client.Kill()
+		close(c.done)
+	})
+	<-c.done
+	return c.exit
+}
+
+// tail keeps the first and the last bytes of a stream, and stops reading one that
+// floods. A Go runtime that dies says why first and where last.
+type tail struct {
+	mu   sync.Mutex
+	head []byte
+	buf  []byte
+	file *os.File
+}
+
+const (
+	headBytes  = 1 << 10
+	tailBytes  = 1 << 10
+	floodBytes = 1 << 20
+)
+
+// drain reads f to its end, or to floodBytes: a writer that goes on gets SIGPIPE.
+func (t *tail) drain(f *os.File) {
+	t.mu.Lock()
+	t.file = f
+	t.mu.Unlock()
+	defer f.Close()
+	chunk := make([]byte, 4096)
+	for total := 0; total < floodBytes; {
+		n, err := f.Read(chunk)
+		total += n
+		t.add(chunk[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *tail) add(b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := min(len(b), headBytes-len(t.head))
+	t.head = append(t.head, b[:n]...)
+	t.buf = append(t.buf, b[n:]...)
+	if over := len(t.buf) - tailBytes; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+}
+
+func (t *tail) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		t.file.Close()
+	}
+}
+
+// String gives what was kept, printable.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := string(t.head)
+	if len(t.buf) > 0 {
+		text += string(t.buf)
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?")))
+}

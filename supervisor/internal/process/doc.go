@@ -1,0 +1,19 @@
+// Package process owns worker processes: it starts one, waits until it is ready, and
+// sees to it that nothing is left of it.
+//
+//	spawner, err := process.NewSpawner(process.Config{Path: "/usr/libexec/qjs-worker"})
+//	child, err := spawner.Start(ctx)
+//	… child.Conn …
+//	child.Kill(process.KilledDone)
+//	exit := child.Wait()
+//
+// HashiCorp go-plugin starts the worker, checks its handshake and owns its life. Its
+// RPC connection is closed before the first untrusted byte goes down, because gob and
+// yamux are not made for a hostile peer; from then on only [Child.Conn] is read.
+//
+// Who owns what: the Spawner owns the thread that forks and the directory that
+// go-plugin's socket lives in. A Child owns its process group, its socket, its stderr
+// and the one goroutine that waits for it; [Child.Wait] returns when all of them are
+// gone. The environment, standard input and descriptors of the supervisor do not reach
+// the worker.
+package process

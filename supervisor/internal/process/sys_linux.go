@@ -1,0 +1,48 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// attributes puts the worker into a session and group of its own and ties its life to
+// ours: the kernel kills it when the thread that forked it ends.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func rawSocketPair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "channel"), os.NewFile(uintptr(fds[1]), "worker channel"), nil
+}
+
+// awaitExit returns when pid is dead, and leaves it a zombie (waitid(2), WNOWAIT).
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// peakBytes is the largest resident set; Linux counts it in KiB (getrusage(2)).
+func peakBytes(state *os.ProcessState) int64 {
+	if u, ok := state.SysUsage().(*syscall.Rusage); ok {
+		return int64(u.Maxrss) << 10
+	}
+	return 0
+}
+
+// Layers names what keeps a worker apart on this system: a session and process group
+// of its own, an environment and descriptors that hold nothing of ours, resource
+// limits, no_new_privs, and death with its parent.
+func Layers() []string {
+	return []string{"process_group", "environment", "descriptors", "rlimits", "no_new_privs", "parent_death"}
+}

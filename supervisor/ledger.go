@@ -1,0 +1,182 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// maxWaitingBytes bounds the inputs of calls that are not settled, all together. The
+// worker stops a guest there, so more than that is a lie.
+const maxWaitingBytes = 64<<20 + workerproto.MaxToolInput
+
+// call is one nested call.
+type call struct {
+	id      uint64
+	method  string
+	tool    string // as the guest named it
+	input   json.RawMessage
+	info    int         // place in the ledger's list, -1 past its end
+	started atomic.Bool // the executor has it
+	toolID  atomic.Value
+	begun   time.Time
+}
+
+// callResult is a call's end, from its goroutine.
+type callResult struct {
+	call  *call
+	value json.RawMessage
+	err   *ToolError
+}
+
+// ledger is a run's nested calls. Only the loop uses it.
+type ledger struct {
+	limits limits.Limits
+
+	next    uint64           // id that the next call must have
+	burst   []*call          // announced, and not admitted yet
+	queue   []*call          // admitted, waiting for a place
+	running map[uint64]*call // have a place; until the worker has taken the result
+	open    int              // announced and not settled
+	bytes   int              // input bytes of those
+	results chan callResult  // never blocks its writers: one place for each running call
+
+	infos   []CallInfo // the first maxCallInfos
+	omitted int        // how many more there were
+	calls   map[int]*call
+	counts  Counts
+	busy    time.Time     // when running became non-empty
+	tools   time.Duration // how long it was
+}
+
+func (l *ledger) init(lim limits.Limits) {
+	l.limits, l.next = lim, 1
+	l.running, l.calls = map[uint64]*call{}, map[int]*call{}
+	l.results = make(chan callResult, lim.PendingToolCalls)
+}
+
+// announce takes a call of the burst that goes on.
+func (l *ledger) announce(m *workerproto.ToolCall) error {
+	if m.ID != l.next {
+		return fmt.Errorf("call id %d, the next one is %d", m.ID, l.next)
+	}
+	if l.open++; l.open > l.limits.PendingToolCalls+l.limits.QueuedToolCalls {
+		return fmt.Errorf("more than %d calls are open", l.limits.PendingToolCalls+l.limits.QueuedToolCalls)
+	}
+	if l.bytes += len(m.Input); l.bytes > maxWaitingBytes {
+		return fmt.Errorf("inputs of open calls have more than %d bytes", maxWaitingBytes)
+	}
+	l.next++
+	c := &call{id: m.ID, method: m.Method, tool: m.Tool, input: m.Input, info: -1}
+	switch m.Method {
+	case "search":
+		l.counts.Search++
+	case "describe":
+		l.counts.Describe++
+	default:
+		l.counts.Call++
+		if len(l.infos) < maxCallInfos {
+			c.info = len(l.infos)
+			l.infos = append(l.infos, CallInfo{ToolID: m.Tool, State: NotStarted})
+			l.calls[c.info] = c
+		} else {
+			l.omitted++
+		}
+	}
+	l.burst = append(l.burst, c)
+	return nil
+}
+
+// admit queues the burst, or says why none of it may run.
+func (l *ledger) admit() (tooMany string) {
+	if most := l.limits.ToolCalls; most > 0 && l.counts.Call > most {
+		return fmt.Sprintf("the cell made %d tool calls, and maxToolCalls allows %d in all", l.counts.Call, most)
+	}
+	l.queue = append(l.queue, l.burst...)
+	l.burst = nil
+	return ""
+}
+
+// take gives the next call that may start, or nil.
+func (l *ledger) take() *call {
+	if len(l.queue) == 0 || len(l.running) >= l.limits.PendingToolCalls {
+		return nil
+	}
+	c := l.queue[0]
+	l.queue[0] = nil // its input must not live as long as the queue
+	l.queue = l.queue[1:]
+	c.begun = time.Now()
+	if len(l.running) == 0 {
+		l.busy = c.begun
+	}
+	l.running[c.id] = c
+	return c
+}
+
+// settle notes a call's end.
+func (l *ledger) settle(res callResult) {
+	c := res.call
+	l.open--
+	l.bytes -= len(c.input)
+	if c.info < 0 {
+		return
+	}
+	info := &l.infos[c.info]
+	delete(l.calls, c.info)
+	info.Millis = millis(time.Since(c.begun))
+	if id, ok := c.toolID.Load().(string); ok {
+		info.ToolID = id
+	}
+	switch {
+	case res.err == nil:
+		info.State = Done
+	case c.started.Load():
+		info.State = CallFailed
+	}
+}
+
+// free gives the place of a call back whose result the worker has taken.
+func (l *ledger) free(id uint64) {
+	delete(l.running, id)
+	if len(l.running) == 0 {
+		l.tools += time.Since(l.busy)
+	}
+}
+
+// quiet tells that no call is left.
+func (l *ledger) quiet() bool { return l.open == 0 }
+
+// list gives the ledger for a result (SPEC 10.7).
+func (l *ledger) list(runID string) []CallInfo {
+	infos := append([]CallInfo{}, l.infos...)
+	for i, c := range l.calls { // those that did not settle
+		if id, ok := c.toolID.Load().(string); ok {
+			infos[i].ToolID = id
+		}
+		if c.started.Load() {
+			infos[i].State = InFlight
+			infos[i].Millis = millis(time.Since(c.begun))
+		}
+	}
+	for i := range infos {
+		infos[i].ID = fmt.Sprintf("%s:%d", runID, i+1)
+	}
+	return infos
+}
+
+// story says what became of the calls, so that nobody retries blindly.
+func (l *ledger) story() string {
+	if l.counts.Call == 0 {
+		return ""
+	}
+	var states = map[CallState]int{}
+	for _, info := range l.list("") {
+		states[info.State]++
+	}
+	return fmt.Sprintf("; of %d nested tool calls %d were done, %d failed, %d were in flight and may have taken effect, %d were not started",
+		l.counts.Call, states[Done], states[CallFailed], states[InFlight], states[NotStarted])
+}

@@ -1,0 +1,102 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// Program is one cell and what it may use: the input of [Supervisor.Exec].
+type Program struct {
+	// Code is the source; Command is another name for it. One of them must be
+	// non-blank, and both, if both are given, equal (SPEC 3.1). It reaches the worker
+	// byte for byte.
+	Code, Command string
+	// Language is "", "javascript" or "typescript". Empty means JavaScript, unless a
+	// Markdown fence around the source says typescript (SPEC 4.1).
+	Language string
+	// Catalog is what the cell may call. Nil means nothing.
+	Catalog *catalog.Catalog
+	// Executor runs the nested calls. It may be nil if Catalog is.
+	Executor Executor
+	// Limits are the run's; the zero value means those of the supervisor's options.
+	Limits limits.Limits
+	// Scope says who owns the run.
+	Scope Scope
+	// ParentCallID is the id of the exec call that the model made, for nested calls and
+	// the trajectory.
+	ParentCallID string
+	// Output, if not nil, receives each output item as it is emitted, in order (SPEC
+	// 9.4). It is called on the run's loop: it must be quick and must not call back.
+	Output func(Item)
+	// Trajectory, if not nil, receives the run's events, in order.
+	Trajectory *trajectory.Recorder
+}
+
+// Scope is the identity that owns a run (SPEC 10.1). Empty fields are unknown.
+type Scope struct {
+	AgentID    string `json:"agentId,omitempty"`
+	SessionID  string `json:"sessionId,omitempty"`
+	SessionKey string `json:"sessionKey,omitempty"`
+	Sender     string `json:"sender,omitempty"`
+	Channel    string `json:"channel,omitempty"`
+}
+
+// source checks what does not need a parser (SPEC 3.1, 3.2) and gives the source.
+func (p *Program) source(l limits.Limits) (string, *failure) {
+	code, command := strings.TrimSpace(p.Code) != "", strings.TrimSpace(p.Command) != ""
+	source := p.Code
+	switch {
+	case !code && !command:
+		return "", inputf(InvalidInput, "exec needs the program's source in code, and it is empty")
+	case code && command && p.Code != p.Command:
+		return "", inputf(InvalidInput, "code and command are two names for the same source and must be equal; give only code")
+	case !code:
+		source = p.Command
+	}
+	switch {
+	case p.Language != "" && p.Language != "javascript" && p.Language != "typescript":
+		return "", inputf(UnsupportedLanguage, "language %.40q is not supported; use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
+	case p.Language != "" && !l.Languages.Has(p.Language):
+		return "", inputf(UnsupportedLanguage, "language %q is switched off by the config (tools.codeMode.languages); use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
+	case len(source) > workerproto.MaxSource:
+		return "", inputf(InvalidInput, "the source has %d bytes, at most %d are allowed", len(source), workerproto.MaxSource)
+	case !utf8.ValidString(source):
+		return "", inputf(InvalidInput, "the source is not UTF-8")
+	}
+	return source, nil
+}
+
+// toolList is the compact catalog as the worker gets it: a JSON array of entries, each
+// with its convenience function's name.
+func toolList(c *catalog.Catalog) ([]byte, error) {
+	if c == nil {
+		return []byte("[]"), nil
+	}
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, t := range c.All() {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		entry := t.Compact()
+		if fn := t.Function(); fn != "" {
+			b.Write(entry[:len(entry)-1])
+			b.WriteString(`,"fn":`)
+			b.Write(quoteJSON(fn))
+			entry = []byte{'}'}
+		}
+		b.Write(entry)
+	}
+	b.WriteByte(']')
+	if b.Len() > workerproto.MaxTools {
+		return nil, fmt.Errorf("the catalog's entries have %d bytes, at most %d can be shown to a cell; narrow the tool policy", b.Len(), workerproto.MaxTools)
+	}
+	return b.Bytes(), nil
+}

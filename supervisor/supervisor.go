@@ -1,0 +1,193 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+)
+
+// Options configure a Supervisor. The zero value is ready to use.
+type Options struct {
+	// Worker is the path of qjs-worker. Empty means: beside the running program, then in
+	// PATH (SPEC 15.4). It is looked for at each run, so it may appear later.
+	Worker string
+	// WorkerSHA256 pins the worker's binary, in hex. Empty means any.
+	WorkerSHA256 string
+	// CacheDir holds the worker's compiled code. Empty means a directory of the user's
+	// cache. It must belong to the user and be private: it is executable input.
+	CacheDir string
+	// Limits are those of programs that bring none. Zero means [limits.Default].
+	Limits limits.Limits
+	// MaxWorkers bounds the workers at once. 0 means 2 × CPUs (SPEC 13.5).
+	MaxWorkers int
+	// Logger gets what an operator should know. Nil drops it. It never sees source,
+	// input, results or output.
+	Logger *slog.Logger
+}
+
+// Supervisor starts workers and runs cells in them. Safe for concurrent use.
+type Supervisor struct {
+	opts   Options
+	worker workerFile
+	places chan struct{} // one for each worker that may live
+
+	ctx   context.Context // ends at Close
+	abort context.CancelCauseFunc
+
+	mu      sync.Mutex
+	closed  bool             // guarded by mu
+	spawner *process.Spawner // guarded by mu: made at the first run
+	path    string           // guarded by mu: the worker that spawner starts
+
+	wg sync.WaitGroup // runs and executor calls
+}
+
+// errClosed is the cause of an abort by Close.
+var errClosed = errors.New("the supervisor was closed")
+
+// New makes a Supervisor. It starts nothing; the caller must Close it.
+func New(opts Options) (*Supervisor, error) {
+	if opts.Limits == (limits.Limits{}) {
+		opts.Limits = limits.Default()
+	}
+	if opts.MaxWorkers < 0 {
+		return nil, fmt.Errorf("supervisor: MaxWorkers is %d; it must be positive, or 0 for the default", opts.MaxWorkers)
+	}
+	if opts.MaxWorkers == 0 {
+		opts.MaxWorkers = 2 * runtime.NumCPU()
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Supervisor{opts: opts, worker: workerFile{path: opts.Worker, sha256: opts.WorkerSHA256}, places: make(chan struct{}, opts.MaxWorkers)}
+	s.ctx, s.abort = context.WithCancelCause(context.Background())
+	return s, nil
+}
+
+// Close aborts what runs, waits for it, and frees everything. It may be called twice,
+// from anywhere. An executor that ignores its context holds it up.
+func (s *Supervisor) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.abort(errClosed)
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spawner == nil {
+		return nil
+	}
+	err := s.spawner.Close()
+	s.spawner = nil
+	return err
+}
+
+// Exec runs one cell to its end and gives its result, which is never nil. ctx ends the
+// run as [Aborted]; the run's own time limit counts from this call (SPEC 13).
+func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
+	if p.Limits == (limits.Limits{}) {
+		p.Limits = s.opts.Limits
+	}
+	r := newRun(s, p)
+	if !s.enter() {
+		return r.result(hostf(Aborted, "%v", errClosed))
+	}
+	defer s.wg.Done()
+	return r.exec(ctx)
+}
+
+// enter registers a run unless the supervisor is closed.
+func (s *Supervisor) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// place waits for the right to have a worker, and gives it back with the returned
+// function.
+func (s *Supervisor) place(ctx context.Context) (release func(), err error) {
+	select {
+	case s.places <- struct{}{}:
+		return func() { <-s.places }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// start starts a worker.
+func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
+	spawner, err := s.spawn()
+	if err != nil {
+		return nil, err
+	}
+	return spawner.Start(ctx)
+}
+
+// spawn gives the spawner for the worker that is in force now.
+func (s *Supervisor) spawn() (*process.Spawner, error) {
+	path, err := s.worker.find()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spawner != nil && s.path == path {
+		return s.spawner, nil
+	}
+	if s.spawner != nil {
+		// Its children live on; the thread they hang on must, too.
+		return nil, fmt.Errorf("the worker moved from %q to %q; restart the supervisor", s.path, path)
+	}
+	cache, err := cacheDir(s.opts.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	s.spawner, err = process.NewSpawner(process.Config{Path: path, CacheDir: cache})
+	s.path = path
+	return s.spawner, err
+}
+
+// newID makes a run id of 128 random bits (SPEC 12.2).
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// errDeadline is the cause when a run's own time is up.
+var errDeadline = fmt.Errorf("the run's time is up: %w", context.DeadlineExceeded)
+
+// clock is a run's time: from the request to the answer, on the monotonic clock.
+type clock struct {
+	start    time.Time
+	deadline time.Time
+}
+
+func newClock(timeout time.Duration) clock {
+	now := time.Now()
+	return clock{now, now.Add(timeout)}
+}
+
+func (c clock) left() time.Duration { return time.Until(c.deadline) }
+
+// Refuse gives the result of a cell that is refused before it could reach Exec: a
+// config that cannot be used, for example.
+func Refuse(code Code, text string) *Result {
+	return &Result{Status: Failed, Code: code, Phase: PhaseInput, Error: text, Telemetry: Telemetry{
+		VisibleTools: []string{"exec", "wait"}, Catalog: CatalogInfo{BySource: map[string]int{}}, Calls: []CallInfo{}, Limits: []string{},
+		Worker: WorkerInfo{Isolation: []LayerInfo{}},
+	}}
+}

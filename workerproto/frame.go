@@ -1,0 +1,126 @@
+package workerproto
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Version is the protocol's version, in the header of every frame and in go-plugin's
+// handshake. Peers of different versions refuse each other.
+const Version = 1
+
+const (
+	headerBytes = 8
+	magic0      = 'c'
+	magic1      = 'm'
+	// firstRead is how much of a body is allocated on the announcement alone; the rest
+	// grows as bytes arrive, so an announced size costs its sender as much as us.
+	firstRead = 64 << 10
+)
+
+// Violation says which rule of the protocol the peer broke.
+type Violation struct {
+	Type   Type // 0 if the header itself was wrong
+	Reason string
+}
+
+func (v *Violation) Error() string {
+	if v.Type == 0 {
+		return "protocol violation: " + v.Reason
+	}
+	return fmt.Sprintf("protocol violation: %s frame: %s", v.Type, v.Reason)
+}
+
+// Conn reads and writes frames.
+type Conn struct {
+	rw     io.ReadWriteCloser
+	header [headerBytes]byte
+
+	mu  sync.Mutex
+	out []byte // guarded by mu: a frame is one write
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// NewConn makes a Conn that owns rw.
+func NewConn(rw io.ReadWriteCloser) *Conn { return &Conn{rw: rw} }
+
+// Close closes the socket and unblocks a read. It may be called twice.
+func (c *Conn) Close() error {
+	c.closeOnce.Do(func() { c.closeErr = c.rw.Close() })
+	return c.closeErr
+}
+
+// Write sends one message as one write. A message that breaks the rules of its type is
+// refused before anything is sent.
+func (c *Conn) Write(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	frame, err := Append(c.out[:0], m)
+	if err != nil {
+		return err
+	}
+	if c.out = frame; cap(c.out) > 1<<20 {
+		c.out = nil // one big message must not pin its size
+	}
+	_, err = c.rw.Write(frame)
+	return err
+}
+
+// ReadEvent reads the next message of a worker. io.EOF means that the worker closed
+// its end between two frames, io.ErrUnexpectedEOF that it did so inside of one.
+func (c *Conn) ReadEvent() (Message, error) { return c.read(true) }
+
+// ReadCommand reads the next message of a supervisor.
+func (c *Conn) ReadCommand() (Message, error) { return c.read(false) }
+
+func (c *Conn) read(event bool) (Message, error) {
+	if _, err := io.ReadFull(c.rw, c.header[:]); err != nil {
+		return nil, err
+	}
+	h := c.header
+	if h[0] != magic0 || h[1] != magic1 {
+		return nil, &Violation{0, fmt.Sprintf("a frame begins with %#02x %#02x", h[0], h[1])}
+	}
+	if h[2] != Version {
+		return nil, &Violation{0, fmt.Sprintf("the peer speaks version %d, this is %d", h[2], Version)}
+	}
+	t := Type(h[3])
+	k, known := kinds[t]
+	if !known || k.event != event {
+		return nil, &Violation{0, fmt.Sprintf("unexpected frame type %d", h[3])}
+	}
+	n := binary.BigEndian.Uint32(h[4:])
+	if n > k.maxBody {
+		return nil, &Violation{t, fmt.Sprintf("announces %d bytes, at most %d are allowed", n, k.maxBody)}
+	}
+	body, err := readBody(c.rw, int(n))
+	if err != nil {
+		return nil, err
+	}
+	return decode(t, body)
+}
+
+// readBody reads n bytes, doubling its buffer as they come.
+func readBody(r io.Reader, n int) ([]byte, error) {
+	buf := make([]byte, min(n, firstRead))
+	for read := 0; ; {
+		m, err := io.ReadFull(r, buf[read:])
+		if read += m; err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if read == n {
+			return buf, nil
+		}
+		grown := make([]byte, min(n, 2*len(buf)))
+		copy(grown, buf)
+		buf = grown
+	}
+}

@@ -1,0 +1,303 @@
+package workerproto
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Bounds of what a message may hold, in bytes unless said otherwise.
+const (
+	MaxSource     = 8 << 20  // source of a cell
+	MaxTools      = 16 << 20 // compact catalog of a cell
+	MaxToolInput  = 8 << 20  // JSON of one call's input
+	MaxToolResult = 16 << 20 // JSON of one call's result
+	MaxItem       = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
+	MaxError      = 11 << 20 // text of an error, for the same reason
+	MaxName       = 4096     // a tool's id or name, a search query
+	maxText       = 64 << 10 // other texts
+	envelope      = 4096     // keys, numbers and short texts around the big field of a body
+)
+
+// Type is the type of a frame: commands are below 128, events from 128 on.
+type Type uint8
+
+// The frame types. 4 to 5 and 136 are kept for parking.
+const (
+	TypeStart      Type = 1
+	TypeToolResult Type = 2
+	TypeInterrupt  Type = 3
+	TypeReady      Type = 128
+	TypeStage      Type = 129
+	TypePrepared   Type = 130
+	TypeOutput     Type = 131
+	TypeToolCall   Type = 132
+	TypeIdle       Type = 133
+	TypeDone       Type = 134
+	TypeFailed     Type = 135
+)
+
+type kind struct {
+	name    string
+	event   bool
+	maxBody uint32
+	new     func() Message
+}
+
+var kinds = map[Type]kind{
+	TypeStart:      {"start", false, MaxSource + MaxTools + envelope, func() Message { return new(Start) }},
+	TypeToolResult: {"tool result", false, MaxToolResult + maxText + envelope, func() Message { return new(ToolResult) }},
+	TypeInterrupt:  {"interrupt", false, envelope, func() Message { return new(Interrupt) }},
+	TypeReady:      {"ready", true, maxText, func() Message { return new(Ready) }},
+	TypeStage:      {"stage", true, envelope, func() Message { return new(Stage) }},
+	TypePrepared:   {"prepared", true, envelope, func() Message { return new(Prepared) }},
+	TypeOutput:     {"output", true, MaxItem + envelope, func() Message { return new(Output) }},
+	TypeToolCall:   {"tool call", true, MaxToolInput + MaxName + envelope, func() Message { return new(ToolCall) }},
+	TypeIdle:       {"idle", true, envelope, func() Message { return new(Idle) }},
+	TypeDone:       {"done", true, MaxItem + envelope, func() Message { return new(Done) }},
+	TypeFailed:     {"failed", true, MaxError + envelope, func() Message { return new(Failed) }},
+}
+
+func (t Type) String() string {
+	if k, ok := kinds[t]; ok {
+		return k.name
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Message is one of this package's message types, as a pointer.
+type Message interface {
+	// Type is the message's frame type.
+	Type() Type
+	// check gives the rule that the message breaks, or "".
+	check() string
+}
+
+// Start is the command to run one cell. It is sent once.
+type Start struct {
+	Source         []byte `msgpack:"source"`   // as the model wrote it (SPEC 3.3)
+	Language       string `msgpack:"language"` // "", "javascript" or "typescript"
+	Tools          []byte `msgpack:"tools"`    // JSON array of compact catalog entries
+	BudgetMillis   uint32 `msgpack:"budgetMillis"`
+	MemoryBytes    uint64 `msgpack:"memoryBytes"` // guest heap
+	OutputBytes    uint64 `msgpack:"outputBytes"`
+	TruncateOutput bool   `msgpack:"truncateOutput"`
+	MaxPending     uint32 `msgpack:"maxPending"` // calls of one burst: in flight and queued together
+}
+
+// ToolResult is the command that settles a nested call: with JSON in Value, or with a
+// message in Error.
+type ToolResult struct {
+	ID      uint64 `msgpack:"id"`
+	Value   []byte `msgpack:"value"`
+	Failed  bool   `msgpack:"failed"`
+	Error   string `msgpack:"error"`
+	ToolID  string `msgpack:"toolId"`
+	Code    string `msgpack:"code"`    // of a failure
+	Started string `msgpack:"started"` // of a failure: "yes", "no" or "unknown"
+}
+
+// Interrupt is the command to stop guest code: the soft half of a stop.
+type Interrupt struct {
+	Reason string `msgpack:"reason"`
+}
+
+// Ready is the first event: the worker waits for its Start.
+type Ready struct {
+	Version string `msgpack:"version"` // build of the worker
+	Engine  string `msgpack:"engine"`  // SHA-256 of the engine's wasm, in hex
+	Fault   string `msgpack:"fault"`   // not empty: the worker cannot run cells, and why
+}
+
+// Stage tells what the worker does next, so that a death can be laid at its door.
+type Stage struct {
+	Name string `msgpack:"name"` // "transform"
+}
+
+// Prepared tells what the source was found to be; guest code runs from here on.
+type Prepared struct {
+	Language        string `msgpack:"language"`
+	Form            string `msgpack:"form"` // SPEC 4.1
+	Fenced          bool   `msgpack:"fenced"`
+	TransformMicros uint64 `msgpack:"transformMicros"`
+}
+
+// Output is one output item.
+type Output struct {
+	Kind string `msgpack:"kind"` // "text" or "json"
+	JSON []byte `msgpack:"json"` // a JSON string for text, a JSON value for json
+}
+
+// ToolCall is a nested call. It belongs to the burst that the next Idle ends.
+type ToolCall struct {
+	ID     uint64 `msgpack:"id"`     // 1, 2, 3 … in a run
+	Method string `msgpack:"method"` // "call", "search" or "describe"
+	Tool   string `msgpack:"tool"`   // id or name as the guest gave it; the query of a search
+	Input  []byte `msgpack:"input"`  // JSON; the options of a search
+}
+
+// Idle ends a burst: guest code has nothing to do until a call settles or a timer is
+// due.
+type Idle struct {
+	Pending uint32 `msgpack:"pending"` // calls that are not settled
+}
+
+// Done ends a cell that completed. It is the last event.
+type Done struct {
+	Value   []byte `msgpack:"value"`   // JSON
+	Omitted uint64 `msgpack:"omitted"` // output and value bytes that were cut
+	Stats   Stats  `msgpack:"stats"`
+}
+
+// Failed ends a cell that failed. It is the last event.
+type Failed struct {
+	Code    string `msgpack:"code"`  // SPEC 11.2, "" for a guest exception
+	Phase   string `msgpack:"phase"` // SPEC 11.1
+	Error   string `msgpack:"error"`
+	Shell   bool   `msgpack:"shell"`   // the source looks like a shell command (SPEC 3.4)
+	Omitted uint64 `msgpack:"omitted"` // output and error bytes that were cut
+	Stats   Stats  `msgpack:"stats"`
+}
+
+// Stats is what a leg cost, as the worker says: for telemetry only.
+type Stats struct {
+	GuestMicros uint64 `msgpack:"guestMicros"`
+	HeapBytes   uint64 `msgpack:"heapBytes"`
+}
+
+func (*Start) Type() Type      { return TypeStart }
+func (*ToolResult) Type() Type { return TypeToolResult }
+func (*Interrupt) Type() Type  { return TypeInterrupt }
+func (*Ready) Type() Type      { return TypeReady }
+func (*Stage) Type() Type      { return TypeStage }
+func (*Prepared) Type() Type   { return TypePrepared }
+func (*Output) Type() Type     { return TypeOutput }
+func (*ToolCall) Type() Type   { return TypeToolCall }
+func (*Idle) Type() Type       { return TypeIdle }
+func (*Done) Type() Type       { return TypeDone }
+func (*Failed) Type() Type     { return TypeFailed }
+
+func (m *Start) check() string {
+	return first(atMost("source", len(m.Source), MaxSource), atMost("tools", len(m.Tools), MaxTools),
+		oneOf("language", m.Language, "", "javascript", "typescript"))
+}
+
+func (m *ToolResult) check() string {
+	return first(atMost("value", len(m.Value), MaxToolResult), text("error", m.Error, maxText), text("toolId", m.ToolID, MaxName),
+		text("code", m.Code, 64), oneOf("started", m.Started, "", "yes", "no", "unknown"))
+}
+
+func (m *Interrupt) check() string { return text("reason", m.Reason, 256) }
+
+func (m *Ready) check() string {
+	return first(text("version", m.Version, 256), text("engine", m.Engine, 64), text("fault", m.Fault, 4096))
+}
+
+func (m *Stage) check() string { return oneOf("name", m.Name, "transform") }
+
+func (m *Prepared) check() string {
+	return first(oneOf("language", m.Language, "javascript", "typescript"), oneOf("form", m.Form, "statements", "expression", "function"))
+}
+
+func (m *Output) check() string {
+	return first(oneOf("kind", m.Kind, "text", "json"), atMost("json", len(m.JSON), MaxItem), utf8Bytes("json", m.JSON))
+}
+
+func (m *ToolCall) check() string {
+	return first(oneOf("method", m.Method, "call", "search", "describe"), text("tool", m.Tool, MaxName),
+		atMost("input", len(m.Input), MaxToolInput), utf8Bytes("input", m.Input))
+}
+
+func (m *Idle) check() string { return "" }
+
+func (m *Done) check() string {
+	return first(atMost("value", len(m.Value), MaxItem), utf8Bytes("value", m.Value))
+}
+
+func (m *Failed) check() string {
+	return first(text("code", m.Code, 64), oneOf("phase", m.Phase, "input", "guest", "tool", "limit", "host"), text("error", m.Error, MaxError))
+}
+
+func first(reasons ...string) string {
+	for _, r := range reasons {
+		if r != "" {
+			return r
+		}
+	}
+	return ""
+}
+
+func atMost(field string, n, limit int) string {
+	if n > limit {
+		return fmt.Sprintf("%s has %d bytes, at most %d are allowed", field, n, limit)
+	}
+	return ""
+}
+
+func text(field, s string, limit int) string {
+	if !utf8.ValidString(s) {
+		return field + " is not UTF-8"
+	}
+	return atMost(field, len(s), limit)
+}
+
+func utf8Bytes(field string, b []byte) string {
+	if !utf8.Valid(b) {
+		return field + " is not UTF-8"
+	}
+	return ""
+}
+
+func oneOf(field, s string, allowed ...string) string {
+	if slices.Contains(allowed, s) {
+		return ""
+	}
+	return fmt.Sprintf("%s is %.40q, allowed are %q", field, s, allowed)
+}
+
+// Append appends m's frame to b. A message that breaks the rules of its type is an
+// error and appends nothing.
+func Append(b []byte, m Message) ([]byte, error) {
+	if reason := m.check(); reason != "" {
+		return b, fmt.Errorf("encoding a %s frame: %s", m.Type(), reason)
+	}
+	start := len(b)
+	buf := bytes.NewBuffer(append(b, magic0, magic1, Version, byte(m.Type()), 0, 0, 0, 0))
+	if err := msgpack.NewEncoder(buf).Encode(m); err != nil {
+		return b, fmt.Errorf("encoding a %s frame: %w", m.Type(), err)
+	}
+	frame := buf.Bytes()
+	body := len(frame) - start - headerBytes
+	if limit := kinds[m.Type()].maxBody; body > int(limit) {
+		return b, fmt.Errorf("encoding a %s frame: %d bytes, at most %d are allowed", m.Type(), body, limit)
+	}
+	binary.BigEndian.PutUint32(frame[start+4:], uint32(body))
+	return frame, nil
+}
+
+// decode reads a body that is already bounded by its type. Unknown fields, a second
+// value behind the first and whatever check refuses are violations.
+func decode(t Type, body []byte) (Message, error) {
+	// The library would also fill a struct from nil or from an array.
+	if len(body) == 0 || body[0]&0xf0 != 0x80 && body[0] != 0xde && body[0] != 0xdf {
+		return nil, &Violation{t, "the body is not a map"}
+	}
+	m := kinds[t].new()
+	r := bytes.NewReader(body)
+	dec := msgpack.NewDecoder(r)
+	dec.DisallowUnknownFields(true)
+	if err := dec.Decode(m); err != nil {
+		return nil, &Violation{t, fmt.Sprintf("not a message of its type: %.200v", err)}
+	}
+	if r.Len() != 0 {
+		return nil, &Violation{t, fmt.Sprintf("%d bytes behind the message", r.Len())}
+	}
+	if reason := m.check(); reason != "" {
+		return nil, &Violation{t, reason}
+	}
+	return m, nil
+}
