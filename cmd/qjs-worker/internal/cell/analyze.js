@@ -8,7 +8,7 @@
 //   form    "statements" | "expression" | "function"
 //   edits   [{at, remove, insert}, …] that turn the source into the body of an async
 //           function, ascending; a source that needs none has an empty list
-//   breaks  line breaks that QuickJS does not count (see uncounted)
+//   breaks  line breaks that QuickJS does not count (see addBreaks)
 //   bare    the source consists of words and operators only, as a shell command may
 //   error   {kind: "syntax"|"module"|"deep", message, pos}; nothing else is there then
 //
@@ -440,23 +440,35 @@ function isBare(body) {
   return true;
 }
 
-// uncounted gives the line breaks of the language that QuickJS-ng does not count in
-// its positions: a lone CR in a block comment; U+2028 and U+2029 in any comment or
-// string and right behind a line comment.
-function uncounted(source, alone) {
-  if (!/\r(?!\n)|[\u2028\u2029]/.test(source)) return [];
-  const breaks = [];
-  const look = (start, end, re) => {
-    for (let i = start; i < end; i++) if (re.test(source.slice(i, i + 2))) breaks.push(i);
+// addBreaks deals with the line breaks that QuickJS-ng does not count in its positions:
+// U+2028 and U+2029 in strings and templates stay and are listed in breaks. Those in
+// comments and behind a line comment, and a lone CR in a block comment, where columns
+// go wrong as well, become LF, which they stand for.
+function addBreaks(source, alone, result) {
+  if (!/\r(?!\n)|[\u2028\u2029]/.test(source)) return;
+  const texts = [], edits = [];
+  const look = (start, end, re, found) => {
+    for (let i = start; i < end; i++) if (re.test(source.slice(i, i + 2))) found(i);
   };
   const p = new Parser({...OPTIONS,
-    onComment: (block, _, start, end) => look(start, block ? end : end + 1, block ? /^(?:\r(?!\n)|[\u2028\u2029])/ : /^[\u2028\u2029]/),
-    onToken: t => { if (t.type === tt.string || t.type === tt.template || t.type === tt.invalidTemplate) look(t.start, t.end, /^[\u2028\u2029]/); },
+    onComment: (block, _, start, end) => look(start, block ? end : end + 1, block ? /^(?:\r(?!\n)|[\u2028\u2029])/ : /^[\u2028\u2029]/,
+      at => edits.push({at, remove: 1, insert: "\n"})),
+    onToken: t => {
+      if (t.type === tt.string || t.type === tt.template || t.type === tt.invalidTemplate)
+        look(t.start, t.end, /^[\u2028\u2029]/, at => texts.push(at));
+    },
   }, source);
   const node = p.startNode();
   p.nextToken();
   if (alone) wholeExpression(p); else p.parseTopLevel(node);
-  return [...new Set(breaks)].sort((a, b) => a - b);
+  // acorn may report a comment twice; an edit of ours may have removed it.
+  result.breaks = [...new Set(texts)].sort((a, b) => a - b);
+  let end = 0;
+  result.edits = [...result.edits, ...edits].sort((a, b) => a.at - b.at).filter(e => {
+    const stays = e.at >= end;
+    if (stays) end = e.at + e.remove;
+    return stays;
+  });
 }
 
 function guarded(f) {
@@ -485,7 +497,7 @@ const analyze = (source, wantBare) => guarded(() => {
     if (node.type !== "ExportDefaultDeclaration" || !body.includes(node))
       fail(node.start, "'export' works in a cell only as one 'export default' at the top level; return the value instead");
   const result = shape(source, body);
-  result.breaks = uncounted(source, alone);
+  addBreaks(source, alone, result);
   if (wantBare) result.bare = isBare(body);
   return result;
 });

@@ -15,7 +15,7 @@ import (
 // a parked run goes on, the source is not there any more.
 //
 // Two countings meet here. QuickJS counts columns in bytes of UTF-8, from 1, and
-// leaves out some line breaks (analyze.js, uncounted). A [Frame] and an [Error] count
+// leaves out some line breaks (analyze.js, addBreaks). A [Frame] and an [Error] count
 // as a reader does: lines end at LF, CRLF or CR, and a column is a code point, from 1;
 // an emoji outside of the basic plane is one column, a tab too.
 type Positions struct {

@@ -181,7 +181,11 @@ func (s *source) try(a attempt) (*complaint, error) {
 		return nil, err
 	}
 	if t.err != nil {
-		return &complaint{t.err.text, min(max(t.err.at-len(a.open), 0), len(body))}, nil
+		c := complaint{t.err.text, max(t.err.at-len(a.open), 0)}
+		if c.at > len(body) {
+			c = complaint{"Unexpected end of input", len(body)} // it speaks of our wrapper there
+		}
+		return &c, nil
 	}
 	from, to, ok := a.unwrap(t.js)
 	if !ok {

@@ -22,18 +22,49 @@ type Module struct {
 	ctx      context.Context
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
+	spare    chan *VM // at most one instance that was made to see that the code works
 	hash     [sha256.Size]byte
 }
 
-// Compile compiles wasm, the quickjs.wasm of quickjs-wasi 3.7.0. A cacheDir that is
-// not empty holds the compiled code, which turns 340 ms into about 12: it is
-// executable input, so nobody but the user may be able to write there (SPEC 15.4).
-func Compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
-	cfg := wazero.NewRuntimeConfigCompiler().
+// runtimeConfig is how the engine's code is compiled; it is part of a cache's key.
+func runtimeConfig() wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfigCompiler().
 		WithMemoryLimitPages(maxPages).
 		WithDebugInfoEnabled(false).
 		// Loop checks cost a factor of five; see the package comment.
 		WithCloseOnContextDone(false)
+}
+
+// Compile compiles wasm, the quickjs.wasm of quickjs-wasi 3.7.0. A cacheDir that is
+// not empty holds the compiled code, which turns 340 ms into under 10: it is
+// executable input, so nobody but the user may be able to write there (SPEC 15.4).
+func Compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
+	if cacheDir != "" {
+		m, err := open(ctx, wasm, cacheDir)
+		if err != nil {
+			return nil, err
+		}
+		if m.compiled, err = m.compileTwin(wasm, cacheDir); err == nil && m.works() {
+			return m, nil
+		}
+		m.Close()
+		// A cache that cannot be filled is slow and not wrong.
+		_ = addTwin(ctx, wasm, cacheDir)
+	}
+	m, err := open(ctx, wasm, cacheDir)
+	if err != nil {
+		return nil, err
+	}
+	if m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), wasm); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("compiling quickjs.wasm: %w", err)
+	}
+	return m, nil
+}
+
+// open makes a Module without its code.
+func open(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
+	cfg := runtimeConfig()
 	if cacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
 		if err != nil {
@@ -41,17 +72,23 @@ func Compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error)
 		}
 		cfg = cfg.WithCompilationCache(cache)
 	}
-	m := &Module{ctx: ctx, runtime: wazero.NewRuntimeWithConfig(ctx, cfg), hash: sha256.Sum256(wasm)}
+	m := &Module{ctx: ctx, runtime: wazero.NewRuntimeWithConfig(ctx, cfg), spare: make(chan *VM, 1), hash: sha256.Sum256(wasm)}
 	if err := m.defineImports(); err != nil {
-		m.runtime.Close(ctx)
+		m.Close()
 		return nil, err
 	}
-	var err error
-	if m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), wasm); err != nil {
-		m.runtime.Close(ctx)
-		return nil, fmt.Errorf("compiling quickjs.wasm: %w", err)
-	}
 	return m, nil
+}
+
+// works tells whether the code that was loaded is the engine's. The instance that it
+// takes to see that is kept for the first VM.
+func (m *Module) works() bool {
+	vm, err := m.instance()
+	if err != nil {
+		return false
+	}
+	m.spare <- vm
+	return true
 }
 
 // Hash identifies the engine: the SHA-256 of its wasm. An [Image] fits no other.

@@ -94,8 +94,23 @@ type VM struct {
 
 // instantiate makes a VM whose memory holds only the module's data segments.
 func (m *Module) instantiate(cfg Config) (*VM, error) {
+	var vm *VM
+	select {
+	case vm = <-m.spare:
+	default:
+		var err error
+		if vm, err = m.instance(); err != nil {
+			return nil, err
+		}
+	}
 	cfg.start = time.Now()
-	vm := &VM{cfg: cfg, host: map[string]HostFunc{}}
+	vm.cfg = cfg
+	return vm, nil
+}
+
+// instance makes a wasm instance and runs its own initialisation.
+func (m *Module) instance() (*VM, error) {
+	vm := &VM{host: map[string]HostFunc{}}
 	vm.ctx = context.WithValue(m.ctx, vmKey{}, vm)
 	lin, err := newLinearMemory()
 	if err != nil {

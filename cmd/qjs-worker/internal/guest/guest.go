@@ -181,8 +181,8 @@ func (g *Guest) drain() error {
 		if err == nil {
 			break
 		}
-		var e *engine.Exception
-		if !errors.As(err, &e) || stopped(e) {
+		e, ok := errors.AsType[*engine.Exception](err)
+		if !ok || stopped(e) {
 			return err
 		}
 		err = g.void(g.invoke("uncaught", e.Value))
@@ -230,8 +230,7 @@ func (g *Guest) rejected(promise, reason engine.Value, handled bool) {
 	// An error is the engine's stop, which ends the run anyway, or the stack is used up: the
 	// guest is then told by its own RangeError.
 	if err := g.void(g.invoke("rejected", promise, reason, h)); err != nil && g.lost == nil {
-		var e *engine.Exception
-		if !errors.As(err, &e) || stopped(e) {
+		if e, ok := errors.AsType[*engine.Exception](err); !ok || stopped(e) {
 			g.lost = err
 		}
 	}

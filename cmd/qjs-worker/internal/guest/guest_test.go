@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -158,4 +159,15 @@ func (r *run) lastCall() uint64 {
 		r.t.Fatalf("no call was made; outcome %s, failure %+v", r.outcome(), o.Failure)
 	}
 	return r.host.calls[len(r.host.calls)-1].ID
+}
+
+// quote gives s as a JSON string, which is a JavaScript literal too.
+func quote(s string) string {
+	b := new(strings.Builder)
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }

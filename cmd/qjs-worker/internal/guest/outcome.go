@@ -1,11 +1,6 @@
 package guest
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
-)
+import "encoding/json"
 
 // States of prelude/control.js.
 const (
@@ -105,61 +100,3 @@ func parseFailure(text string) *Failure {
 func lostFailure(err error) *Failure {
 	return &Failure{Name: "InternalError", Message: err.Error(), JSON: json.RawMessage("null")}
 }
-
-// invoke calls a function of the control object. Its functions are looked up once.
-func (g *Guest) invoke(name string, args ...engine.Value) (engine.Value, error) {
-	f, ok := g.control[name]
-	if !ok {
-		var err error
-		if f, err = g.vm.Get(g.vm.Root(), name); err != nil {
-			return 0, fmt.Errorf("control.%s: %w", name, err)
-		}
-		g.control[name] = f
-	}
-	return g.vm.Call(f, args...)
-}
-
-func (g *Guest) void(v engine.Value, err error) error {
-	if err == nil {
-		g.vm.Free(v)
-	}
-	return err
-}
-
-func (g *Guest) truth(v engine.Value, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	defer g.vm.Free(v)
-	return g.vm.Truth(v), nil
-}
-
-func (g *Guest) number(name string) (float64, error) {
-	v, err := g.invoke(name)
-	if err != nil {
-		return 0, err
-	}
-	defer g.vm.Free(v)
-	return g.vm.Float(v), nil
-}
-
-func (g *Guest) text(name string) (string, error) {
-	v, err := g.invoke(name)
-	if err != nil {
-		return "", err
-	}
-	defer g.vm.Free(v)
-	return g.vm.String(v)
-}
-
-// send calls a function of the control object with a text.
-func (g *Guest) send(name string, text []byte) error {
-	s, err := g.vm.NewString(string(text))
-	if err != nil {
-		return err
-	}
-	defer g.vm.Free(s)
-	return g.void(g.invoke(name, s))
-}
-
-var _ error = (*Failure)(nil)

@@ -38,7 +38,7 @@ func TestOutput(t *testing.T) {
 			[]string{"(index) | a  | b | Values\n0       | 1  | x |       \n1       | 22 |   |       \n2       |    |   | 5     ", "(index) | c\nr       | 1", "7"}},
 		{"what a getter throws", `try { console.log({get a() { throw new Error("g") }}) } catch (e) { text(e.message) }`, []string{"g"}},
 		{"methods can be taken off", `const {log} = console; log("a"); [1].forEach(text)`, []string{"a", "1"}},
-		{"before a failure", `text("a"); throw new Error("x")`, []string{"a"}}, // SPEC 4.5
+		{"before a failure", `text("a"); throw new Error("x")`, []string{"a"}},                               // SPEC 4.5
 		{"shadowed", `const text = 5, console = {log() {}}; console.log(1); json(text)`, []string{"json 5"}}, // SPEC 4.1
 	} {
 		t.Run(c.name, func(t *testing.T) {

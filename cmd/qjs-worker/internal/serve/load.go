@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"runtime/debug"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/assets"
@@ -50,11 +51,14 @@ func (e *Engine) load(cacheDir string) error {
 	if e.mod, err = engine.Compile(context.Background(), a.Wasm, cacheDir); err != nil {
 		return err
 	}
-	if e.parser, err = cell.NewParser(e.mod, a.Parser); err != nil {
-		return err
-	}
+	parser := make(chan error)
+	go func() {
+		var err error
+		e.parser, err = cell.NewParser(e.mod, a.Parser)
+		parser <- err
+	}()
 	e.guest, err = guest.Restore(e.mod, engine.Config{Interrupt: e.stop.now}, &e.host, 1<<30, a.Guest)
-	return err
+	return errors.Join(err, <-parser)
 }
 
 // Wait waits until the engine is loaded and gives the worker's first event. Its Fault

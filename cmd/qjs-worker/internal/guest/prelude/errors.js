@@ -68,34 +68,41 @@ const field = (e, key) => {
 	}
 };
 
-// failure describes what ended the run, as the JSON text of the Go type Failure.
+// failure describes what ended the run, as the JSON text of the Go type Failure. It must not
+// throw, whatever the guest did: only strings are quoted by the engine here.
 const failure = (reason) => {
-	const out = { __proto__: null, name: "", message: "", stack: "", tool: false, json: "null", suggestions: bareArray(), hint: "" };
+	let json = "null";
+	let error = false;
+	let name = "";
+	let message = "";
+	let stack = "";
+	let advice = noAdvice;
 	try {
-		out.json = encode(reason);
+		json = encode(reason);
 	} catch {
 		// A getter threw; the failure is what it is without its fields.
 	}
-	let error = false;
 	try {
 		error = isError(reason);
 	} catch {
 		// A proxy's getPrototypeOf threw.
 	}
 	if (error) {
-		out.name = field(reason, "name");
-		out.message = field(reason, "message");
-		out.stack = userFrames(field(reason, "stack"));
-		out.tool = toolErrors.has(reason);
-		if (out.name === "ReferenceError") advise(out);
+		name = field(reason, "name");
+		message = field(reason, "message");
+		stack = userFrames(field(reason, "stack"));
+		if (name === "ReferenceError") advice = advise(message);
 	} else {
-		out.message = typeof reason === "string" ? reason : reason === undefined ? "undefined" : jsonParseText(out.json);
+		message = typeof reason === "string" ? reason : reason === undefined ? "undefined" : json[0] === '"' ? jsonParse(json) : json;
 	}
-	return jsonStringify(out);
+	let suggestions = "";
+	for (let i = 0; i < advice.suggestions.length; i++) suggestions += (i > 0 ? "," : "") + jsonStringify(advice.suggestions[i]);
+	return '{"name":' + jsonStringify(name) + ',"message":' + jsonStringify(message) + ',"stack":' + jsonStringify(stack) +
+		',"tool":' + (error && toolErrors.has(reason)) + ',"json":' + jsonStringify(json) +
+		',"suggestions":[' + suggestions + '],"hint":' + jsonStringify(advice.hint) + "}";
 };
 
-// jsonParseText gives the text of what was thrown: a JSON string without its quotes.
-const jsonParseText = (json) => (json[0] === '"' ? jsonParse(json) : json);
+const noAdvice = freeze({ __proto__: null, suggestions: bareArray(), hint: "" });
 
 // What models reach for out of habit, and what they have instead.
 const habits = { __proto__: null };
@@ -114,16 +121,13 @@ for (const [names, hint] of [
 	for (const name of names.split(" ")) habits[name] = hint;
 }
 
-// advise fills in suggestions for an identifier that does not exist (SPEC 4.4).
-const advise = (out) => {
+// advise says what an identifier that does not exist could have been (SPEC 4.4).
+const advise = (message) => {
 	const end = " is not defined";
-	if (!endsWith(out.message, end)) return;
-	const name = stringSlice(out.message, 0, out.message.length - end.length);
+	if (!endsWith(message, end)) return noAdvice;
+	const name = stringSlice(message, 0, message.length - end.length);
 	const hint = habits[name];
-	if (hint !== undefined) {
-		out.hint = hint;
-		return;
-	}
+	if (hint !== undefined) return { __proto__: null, suggestions: noAdvice.suggestions, hint };
 	const known = bareArray();
 	const globals = ownKeys(G);
 	for (let i = 0; i < globals.length; i++) {
@@ -131,7 +135,7 @@ const advise = (out) => {
 		if (typeof key === "string") arrayPush(known, { __proto__: null, name: key, show: key });
 	}
 	addToolNames(known);
-	out.suggestions = nearest(name, known);
+	return { __proto__: null, suggestions: nearest(name, known), hint: "" };
 };
 
 // nearest gives up to three of known = {name, show} that name could have meant, best first.
