@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
@@ -348,9 +347,9 @@ func (r *run) died(err error) *failure {
 		r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.child.Pid(), "error", err)
 		return hostf(InternalError, "the worker broke the protocol and was killed: %v", err)
 	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		r.s.opts.Logger.Debug("reading from a worker", "run", r.id, "error", err)
-	}
+	// The channel closes a moment before the process is gone; killing it now would hide
+	// what it died of. A worker that only closed its channel is killed all the same.
+	r.child.AwaitExit(grace)
 	return &failure{phase: phaseDeath}
 }
 

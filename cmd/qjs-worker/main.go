@@ -1,9 +1,3 @@
-// Command qjs-worker is the supervisor's child: it runs one cell in QuickJS and dies.
-//
-// It has no options for people. The supervisor starts it through go-plugin, with a
-// socket pair at descriptor 3 and nothing else of its own (SPEC 16.1, 17).
-package main
-
 // The Go runtime must not make system calls of its own accord once the worker is
 // locked up: no rereading of CPU limits, no names for mappings.
 //
@@ -11,11 +5,18 @@ package main
 //go:debug containermaxprocs=0
 //go:debug decoratemappings=0
 
+// Command qjs-worker is the supervisor's child: it runs one cell in QuickJS and dies.
+//
+// It has no options for people. The supervisor starts it through go-plugin, with a
+// socket pair at descriptor 3 and nothing else of its own (SPEC 16.1, 17).
+package main
+
 import (
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"os"
-	"runtime/debug"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -66,7 +67,10 @@ func cacheDir(args []string) string {
 // handshake lets go-plugin tell the supervisor that we are who it started, and returns
 // when the supervisor has closed the connection. Nothing is served on it.
 func handshake() {
-	debug.SetGCPercent(-1)
+	// It replaces both with pipes that nobody reads once it has returned, and logs its
+	// own end.
+	defer func(out, err *os.File) { os.Stdout, os.Stderr = out, err }(os.Stdout, os.Stderr)
+	log.SetOutput(io.Discard)
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion:  workerproto.Version,

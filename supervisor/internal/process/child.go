@@ -139,6 +139,16 @@ func (c *Child) exited() <-chan struct{} {
 	return c.gone
 }
 
+// AwaitExit waits for the process to end by itself, d at most.
+func (c *Child) AwaitExit(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.exited():
+	case <-timer.C:
+	}
+}
+
 // Pid is the worker's process id.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 

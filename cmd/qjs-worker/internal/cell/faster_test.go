@@ -85,16 +85,13 @@ func TestFasterIsAcorn(t *testing.T) {
 			continue
 		}
 		words := strings.Fields(text)
-		for i := 0; i < len(words); i += 1 + len(words)/40 {
+		for i := 0; i < len(words); i += 1 + len(words)/12 {
 			w := strings.Clone(strings.Join(words[:i], " "))
 			texts = append(texts, w+" "+strings.Join(words[i+1:], " "), w+"\n"+words[i]+" "+strings.Join(words[i:], "\n"))
 		}
 	}
 	own := acornSource()
-	if testing.Short() {
-		own = own[:20_000]
-	}
-	texts = append(texts, own, fasterJS, analyzeJS)
+	texts = append(texts, own[:60_000], fasterJS, analyzeJS)
 	want, got := parseAll(t, false, texts), parseAll(t, true, texts)
 	errors := 0
 	for i, text := range texts {

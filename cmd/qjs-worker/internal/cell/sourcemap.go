@@ -30,6 +30,9 @@ func mapRuns(mappings, gen, src string) ([]run, error) {
 			}
 			column += fields[0]
 			at := genLines.offset(line, column)
+			if n := len(points); n > 0 && at < int(points[n-1].gen) {
+				return nil, errors.New("the source map of the TypeScript transform is out of order")
+			}
 			if len(fields) < 4 {
 				points = append(points, run{int32(at), 0, ours})
 				continue
@@ -40,9 +43,6 @@ func mapRuns(mappings, gen, src string) ([]run, error) {
 		}
 	}
 	for i, p := range points {
-		if i > 0 && p.gen < points[i-1].gen {
-			return nil, errors.New("the source map of the TypeScript transform is out of order")
-		}
 		end := len(gen)
 		if i+1 < len(points) {
 			end = int(points[i+1].gen)

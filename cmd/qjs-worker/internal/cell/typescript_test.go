@@ -167,6 +167,7 @@ func FuzzMapRuns(f *testing.F) {
 	f.Add("AAAA;AACA,IAAI", "abc\nab xyz", "abc\nab  xyz")
 	f.Add(";;;;", "é\u2028b", "😀")
 	f.Add("AAAA,D", "", "")
+	f.Add("YAAA;A", "0", "0")
 	f.Fuzz(func(t *testing.T, mappings, gen, src string) {
 		runs, err := mapRuns(mappings, gen, src)
 		if err != nil {

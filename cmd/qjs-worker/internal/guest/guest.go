@@ -36,13 +36,9 @@ func New(mod *engine.Module, image *engine.Image, cfg engine.Config, host Host, 
 	if err != nil {
 		return nil, err
 	}
-	tools := opts.Tools
-	if len(tools) == 0 {
-		tools = []byte("[]")
-	}
-	if err := g.send("setup", tools); err != nil {
+	if err := g.Begin(memoryLimit, opts); err != nil {
 		g.vm.Close()
-		return nil, fmt.Errorf("setting up the guest: %w", err)
+		return nil, err
 	}
 	return g, nil
 }

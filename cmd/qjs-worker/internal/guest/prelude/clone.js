@@ -6,7 +6,6 @@ const OriginalSet = Set;
 const OriginalDate = Date;
 const OriginalRegExp = RegExp;
 const OriginalArrayBuffer = ArrayBuffer;
-const OriginalSharedArrayBuffer = SharedArrayBuffer;
 const OriginalDataView = DataView;
 const dateTime = uncurry(Date.prototype.getTime);
 const regExpSource = getter(RegExp.prototype, "source");

@@ -8,12 +8,12 @@
 // without a prototype, and closures are safe.
 
 const G = globalThis;
-const { apply, construct, ownKeys, getPrototypeOf, defineProperty, getOwnPropertyDescriptor } = Reflect;
+const { apply, ownKeys, getPrototypeOf, defineProperty, getOwnPropertyDescriptor } = Reflect;
 const { keys: objectKeys, setPrototypeOf, freeze, is: sameValue, hasOwn } = Object;
 const { isArray } = Array;
 const { parse: jsonParse, stringify: jsonStringify } = JSON;
-const { floor, trunc, min, max, round } = Math;
-const { isInteger, isFinite: finite } = Number;
+const { floor, trunc, min, max } = Math;
+const { isFinite: finite } = Number;
 const { fromCharCode, fromCodePoint } = String;
 const isView = ArrayBuffer.isView;
 const SymbolIterator = Symbol.iterator;
@@ -47,14 +47,12 @@ const endsWith = uncurry(String.prototype.endsWith);
 const lowerCase = uncurry(String.prototype.toLowerCase);
 const toWellFormed = uncurry(String.prototype.toWellFormed);
 const normalize = uncurry(String.prototype.normalize);
-const repeat = uncurry(String.prototype.repeat);
 const padEnd = uncurry(String.prototype.padEnd);
 const numberToString = uncurry(Number.prototype.toString);
 const toFixed = uncurry(Number.prototype.toFixed);
 const bigintValue = uncurry(BigInt.prototype.valueOf);
 const arrayPush = uncurry(Array.prototype.push);
 const arrayPop = uncurry(Array.prototype.pop);
-const arrayJoin = uncurry(Array.prototype.join);
 const mapIteratorNext = uncurry(getPrototypeOf(new Map().values()).next);
 const mapForEach = uncurry(Map.prototype.forEach);
 const mapSet = uncurry(Map.prototype.set);
@@ -68,7 +66,6 @@ const typedArrayByteOffset = getter(TypedArray.prototype, "byteOffset");
 const typedArrayByteLength = getter(TypedArray.prototype, "byteLength");
 const typedArraySet = uncurry(TypedArray.prototype.set);
 const bufferByteLength = getter(ArrayBuffer.prototype, "byteLength");
-const bufferSlice = uncurry(ArrayBuffer.prototype.slice);
 const sharedByteLength = getter(SharedArrayBuffer.prototype, "byteLength");
 const viewByteLength = getter(DataView.prototype, "byteLength");
 const viewByteOffset = getter(DataView.prototype, "byteOffset");
@@ -86,7 +83,6 @@ const safe = (Class) => {
 };
 const safeMap = safe(Map);
 const safeSet = safe(Set);
-const safeWeakMap = safe(WeakMap);
 const safeWeakSet = safe(WeakSet);
 // An array without a prototype: neither toJSON nor an index setter of the guest's applies.
 const bareArray = () => setPrototypeOf([], null);

@@ -12,12 +12,10 @@ let lastTimer = 0; // id
 let lastSequence = 0; // order of creation; an interval gets a new one each time
 let cancelled = 0; // nodes still in the heap
 
-const before = (a, b) => a.due < b.due || (a.due === b.due && a.sequence < b.sequence);
-
 const meld = (a, b) => {
 	if (a === null) return b;
 	if (b === null) return a;
-	if (before(b, a)) {
+	if (b.due < a.due || (b.due === a.due && b.sequence < a.sequence)) {
 		const c = a;
 		a = b;
 		b = c;

@@ -84,7 +84,7 @@ const split = (s, separator) => {
 	}
 };
 
-// join is arrayJoin for arrays without a prototype, whose items are strings.
+// join is Array.prototype.join for arrays without a prototype, whose items are strings.
 const join = (list, separator) => {
 	let out = "";
 	for (let i = 0; i < list.length; i++) out += (i > 0 ? separator : "") + list[i];

@@ -1,0 +1,280 @@
+// Package fakeworker is a worker that misbehaves, for tests: a test binary becomes one
+// when a supervisor starts it.
+//
+//	func TestMain(m *testing.M) { fakeworker.Main(); os.Exit(m.Run()) }
+//
+// A worker's environment is empty, so the behaviour is chosen by the last element of
+// its code cache's path ([Cache]).
+package fakeworker
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// Cache makes a code cache directory that selects a behaviour.
+func Cache(t testing.TB, behaviour string) string {
+	dir := filepath.Join(t.TempDir(), behaviour)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Behaviours lists all of them, in order.
+func Behaviours() []string {
+	var names []string
+	for name := range behaviours {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// worker is a fake that has done the honest part.
+type worker struct {
+	raw  net.Conn
+	conn *workerproto.Conn
+}
+
+// Main runs the chosen behaviour and does not return, if this process is a worker.
+func Main() {
+	if os.Getenv(workerproto.CookieKey) == "" || len(os.Args) < 2 {
+		return
+	}
+	name := filepath.Base(os.Args[1])
+	if f := early[name]; f != nil {
+		f()
+		os.Exit(0)
+	}
+	f, ok := behaviours[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "fake worker: no behaviour %q\n", name)
+		os.Exit(9)
+	}
+	handshake(workerproto.Version)
+	file := os.NewFile(workerproto.ChannelFD, "channel")
+	raw, err := net.FileConn(file)
+	if err != nil {
+		panic(err)
+	}
+	file.Close()
+	f(&worker{raw, workerproto.NewConn(raw)})
+	os.Exit(0)
+}
+
+func handshake(version uint) {
+	defer func(out, err *os.File) { os.Stdout, os.Stderr = out, err }(os.Stdout, os.Stderr)
+	log.SetOutput(io.Discard)
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: plugin.HandshakeConfig{ProtocolVersion: version, MagicCookieKey: workerproto.CookieKey, MagicCookieValue: workerproto.CookieValue},
+		Plugins:         plugin.PluginSet{},
+		Logger:          hclog.NewNullLogger(),
+	})
+}
+
+// early are behaviours of workers that never come to be ready.
+var early = map[string]func(){
+	"hang":           func() { block() },
+	"early-exit":     func() { fmt.Fprintln(os.Stderr, "cannot find my engine"); os.Exit(3) },
+	"garbage":        func() { fmt.Println("Welcome to the worker!"); block() },
+	"endless-line":   func() { b := []byte(strings.Repeat("x", 4096)); writeForEver(os.Stdout, b) },
+	"plugin-version": func() { handshake(99) },
+	"evil-socket": func() {
+		fmt.Printf("1|%d|unix|/run/victim.sock|netrpc|\n", workerproto.Version)
+		block()
+	},
+}
+
+// behaviours are those of workers that at least begin well.
+var behaviours = map[string]func(*worker){
+	"hang": nil, "early-exit": nil, "garbage": nil, "endless-line": nil, "plugin-version": nil, "evil-socket": nil, // in early
+
+	"ok": func(w *worker) {
+		w.begin()
+		w.conn.Write(&workerproto.Output{Kind: "text", JSON: []byte(`"hello"`)})
+		w.conn.Write(&workerproto.Done{Value: []byte(`42`)})
+		block()
+	},
+	"call": func(w *worker) { // one call, and its result as the value
+		w.begin()
+		w.call(1, "echo", `{"v":1}`)
+		w.conn.Write(&workerproto.Idle{Pending: 1})
+		r := w.result()
+		w.conn.Write(&workerproto.Done{Value: r.Value})
+		block()
+	},
+	"surroundings": func(w *worker) { // what reached us, as the value
+		var fds []string
+		entries, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range entries {
+			if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+				fds = append(fds, target)
+			}
+		}
+		env := os.Environ()
+		stdin, _ := os.Readlink("/proc/self/fd/0")
+		w.begin()
+		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, `{"env":%d,"home":%t,"stdin":%q,"fds":%q,"argv0":%q}`, len(env), os.Getenv("HOME") != "", stdin, strings.Join(fds, " "), os.Args[0])})
+		block()
+	},
+	"not-ready":     func(w *worker) { block() },
+	"ready-fault":   func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); block() },
+	"ready-lie":     func(w *worker) { w.conn.Write(&workerproto.Idle{}); block() },
+	"frame-version": func(w *worker) { w.raw.Write([]byte{'c', 'm', 9, 128, 0, 0, 0, 0}); block() },
+	"crash": func(w *worker) {
+		w.begin()
+		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		block()
+	},
+	"killed": func(w *worker) { // what the kernel's OOM killer does
+		w.begin()
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		block()
+	},
+	"go-oom": func(w *worker) {
+		w.begin()
+		fmt.Fprintln(os.Stderr, "fatal error: runtime: cannot allocate memory")
+		os.Exit(2)
+	},
+	"exit-0":     func(w *worker) { w.begin() },
+	"exit-early": func(w *worker) { w.ready(); w.conn.ReadCommand() },
+	"transform": func(w *worker) {
+		w.ready()
+		w.conn.ReadCommand()
+		w.conn.Write(&workerproto.Stage{Name: "transform"})
+		os.Exit(2)
+	},
+	"half-frame": func(w *worker) {
+		w.begin()
+		frame, _ := workerproto.Append(nil, &workerproto.Output{Kind: "text", JSON: []byte(`"half"`)})
+		w.raw.Write(frame[:len(frame)-3])
+	},
+	"huge-frame": func(w *worker) {
+		w.begin()
+		w.raw.Write([]byte{'c', 'm', workerproto.Version, byte(workerproto.TypeOutput), 0x40, 0, 0, 0})
+		writeForEver(w.raw, make([]byte, 1<<20))
+	},
+	"garbage-frame": func(w *worker) { w.begin(); w.raw.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); block() },
+	"flood-idle": func(w *worker) {
+		w.begin()
+		for w.conn.Write(&workerproto.Idle{}) == nil {
+		}
+	},
+	"flood-calls": func(w *worker) {
+		w.begin()
+		for id := uint64(1); ; id++ {
+			if w.conn.Write(&workerproto.ToolCall{ID: id, Method: "call", Tool: "echo", Input: []byte(`{}`)}) != nil {
+				return
+			}
+		}
+	},
+	"flood-output": func(w *worker) {
+		w.begin()
+		for w.conn.Write(&workerproto.Output{Kind: "text", JSON: []byte(`"spam"`)}) == nil {
+		}
+	},
+	"flood-stderr": func(w *worker) { w.begin(); writeForEver(os.Stderr, []byte(strings.Repeat("noise\n", 1000))) },
+	"wrong-id":     func(w *worker) { w.begin(); w.call(7, "echo", `{}`); block() },
+	"same-id":      func(w *worker) { w.begin(); w.call(1, "echo", `{}`); w.call(1, "echo", `{}`); block() },
+	"bad-json":     func(w *worker) { w.begin(); w.conn.Write(&workerproto.Done{Value: []byte(`{"a":`)}); block() },
+	"bad-output": func(w *worker) {
+		w.begin()
+		w.conn.Write(&workerproto.Output{Kind: "text", JSON: []byte(`1`)})
+		block()
+	},
+	"too-much": func(w *worker) {
+		w.begin()
+		w.conn.Write(&workerproto.Output{Kind: "text", JSON: []byte(`"` + strings.Repeat("x", 100_000) + `"`)})
+		block()
+	},
+	"done-early": func(w *worker) { // with a call left
+		w.begin()
+		w.call(1, "echo", `{}`)
+		w.conn.Write(&workerproto.Done{Value: []byte(`1`)})
+		block()
+	},
+	"bad-code": func(w *worker) {
+		w.begin()
+		w.conn.Write(&workerproto.Failed{Code: "runtime_unavailable", Phase: "host", Error: "let me out"})
+		block()
+	},
+	"unprepared": func(w *worker) { w.ready(); w.conn.ReadCommand(); w.call(1, "echo", `{}`); block() },
+	"deaf": func(w *worker) { // makes calls and never reads their results
+		w.begin()
+		for id := uint64(1); id <= 16; id++ {
+			w.call(id, "big", `{}`)
+		}
+		w.conn.Write(&workerproto.Idle{Pending: 16})
+		block()
+	},
+	"ignores-interrupt": func(w *worker) {
+		w.begin()
+		for {
+			if _, err := w.conn.ReadCommand(); err != nil {
+				return
+			}
+		}
+	},
+	"stopped": func(w *worker) { w.begin(); syscall.Kill(os.Getpid(), syscall.SIGSTOP); block() },
+	"forks": func(w *worker) {
+		child := exec.Command("/bin/sleep", "1000")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		w.begin()
+		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, "%d", child.Process.Pid)})
+		block()
+	},
+}
+
+func (w *worker) ready() { w.conn.Write(&workerproto.Ready{Version: "fake"}) }
+
+// begin takes the cell and says that it is prepared.
+func (w *worker) begin() {
+	w.ready()
+	if _, err := w.conn.ReadCommand(); err != nil {
+		os.Exit(0)
+	}
+	w.conn.Write(&workerproto.Prepared{Language: "javascript", Form: "expression"})
+}
+
+func (w *worker) call(id uint64, tool, input string) {
+	w.conn.Write(&workerproto.ToolCall{ID: id, Method: "call", Tool: tool, Input: []byte(input)})
+}
+
+func (w *worker) result() *workerproto.ToolResult {
+	command, err := w.conn.ReadCommand()
+	if err != nil {
+		os.Exit(0)
+	}
+	return command.(*workerproto.ToolResult)
+}
+
+func writeForEver(f interface{ Write([]byte) (int, error) }, b []byte) {
+	for {
+		if _, err := f.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// block waits to be killed. The timer keeps the runtime from calling it a deadlock.
+func block() {
+	<-time.After(time.Hour)
+}
