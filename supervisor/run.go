@@ -202,6 +202,9 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 		}
 		r.stage = "guest"
 		r.cell = &CellInfo{m.Language, m.Form, m.Fenced}
+		if !r.p.Limits.Languages.Has(m.Language) { // a fence chose it (SPEC 3.2); nothing was called yet
+			return &end{fail: inputf(UnsupportedLanguage, "the fence says %s, and the config switches it off (tools.codeMode.languages)", m.Language)}, nil
+		}
 		r.timings.Transform = float64(m.TransformMicros) / 1000
 	case *workerproto.Output:
 		return nil, r.emit(m)
@@ -302,6 +305,9 @@ func (r *run) failed(m *workerproto.Failed) (*end, error) {
 	}
 	if m.Shell {
 		text += r.shellHint()
+	}
+	if Phase(m.Phase) == PhaseLimit {
+		text += r.ledger.story()
 	}
 	return &end{fail: &failure{code, Phase(m.Phase), text}}, nil
 }

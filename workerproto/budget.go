@@ -20,8 +20,7 @@ func (b *Budget) Spend(cost uint64) bool {
 	return true
 }
 
-// itemFrame is what stands around an item's JSON in the result, and a comma:
-// {"type":"text","text":…}, and the same count of characters less or more for json.
+// itemFrame is what stands around an item's JSON in the result, with the comma behind it.
 var itemFrame = map[string]int{
 	"text": len(`{"type":"text","text":},`),
 	"json": len(`{"type":"json","value":},`),

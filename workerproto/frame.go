@@ -39,8 +39,9 @@ type Conn struct {
 	rw     io.ReadWriteCloser
 	header [headerBytes]byte
 
-	mu  sync.Mutex
-	out []byte // guarded by mu: a frame is one write
+	mu     sync.Mutex
+	out    []byte // guarded by mu: a frame is one write
+	broken error  // guarded by mu: of the write that failed
 
 	closeOnce sync.Once
 	closeErr  error
@@ -56,10 +57,14 @@ func (c *Conn) Close() error {
 }
 
 // Write sends one message as one write. A message that breaks the rules of its type is
-// refused before anything is sent.
+// refused before anything is sent, and the Conn stays good. A write that failed may have
+// sent half a frame, whose rest the next one would become: all later ones fail with it.
 func (c *Conn) Write(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.broken != nil {
+		return c.broken
+	}
 	frame, err := Append(c.out[:0], m)
 	if err != nil {
 		return err
@@ -67,8 +72,8 @@ func (c *Conn) Write(m Message) error {
 	if c.out = frame; cap(c.out) > 1<<20 {
 		c.out = nil // one big message must not pin its size
 	}
-	_, err = c.rw.Write(frame)
-	return err
+	_, c.broken = c.rw.Write(frame)
+	return c.broken
 }
 
 // ReadEvent reads the next message of a worker. io.EOF means that the worker closed

@@ -1,13 +1,9 @@
 package workerproto
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // Bounds of what a message may hold, in bytes unless said otherwise.
@@ -50,7 +46,7 @@ type kind struct {
 
 var kinds = map[Type]kind{
 	TypeStart:      {"start", false, MaxSource + MaxTools + envelope, func() Message { return new(Start) }},
-	TypeToolResult: {"tool result", false, MaxToolResult + maxText + envelope, func() Message { return new(ToolResult) }},
+	TypeToolResult: {"tool result", false, MaxToolResult + maxText + MaxName + envelope, func() Message { return new(ToolResult) }},
 	TypeInterrupt:  {"interrupt", false, envelope, func() Message { return new(Interrupt) }},
 	TypeReady:      {"ready", true, maxText, func() Message { return new(Ready) }},
 	TypeStage:      {"stage", true, envelope, func() Message { return new(Stage) }},
@@ -257,47 +253,4 @@ func oneOf(field, s string, allowed ...string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is %.40q, allowed are %q", field, s, allowed)
-}
-
-// Append appends m's frame to b. A message that breaks the rules of its type is an
-// error and appends nothing.
-func Append(b []byte, m Message) ([]byte, error) {
-	if reason := m.check(); reason != "" {
-		return b, fmt.Errorf("encoding a %s frame: %s", m.Type(), reason)
-	}
-	start := len(b)
-	buf := bytes.NewBuffer(append(b, magic0, magic1, Version, byte(m.Type()), 0, 0, 0, 0))
-	if err := msgpack.NewEncoder(buf).Encode(m); err != nil {
-		return b, fmt.Errorf("encoding a %s frame: %w", m.Type(), err)
-	}
-	frame := buf.Bytes()
-	body := len(frame) - start - headerBytes
-	if limit := kinds[m.Type()].maxBody; body > int(limit) {
-		return b, fmt.Errorf("encoding a %s frame: %d bytes, at most %d are allowed", m.Type(), body, limit)
-	}
-	binary.BigEndian.PutUint32(frame[start+4:], uint32(body))
-	return frame, nil
-}
-
-// decode reads a body that is already bounded by its type. Unknown fields, a second
-// value behind the first and whatever check refuses are violations.
-func decode(t Type, body []byte) (Message, error) {
-	// The library would also fill a struct from nil or from an array.
-	if len(body) == 0 || body[0]&0xf0 != 0x80 && body[0] != 0xde && body[0] != 0xdf {
-		return nil, &Violation{t, "the body is not a map"}
-	}
-	m := kinds[t].new()
-	r := bytes.NewReader(body)
-	dec := msgpack.NewDecoder(r)
-	dec.DisallowUnknownFields(true)
-	if err := dec.Decode(m); err != nil {
-		return nil, &Violation{t, fmt.Sprintf("not a message of its type: %.200v", err)}
-	}
-	if r.Len() != 0 {
-		return nil, &Violation{t, fmt.Sprintf("%d bytes behind the message", r.Len())}
-	}
-	if reason := m.check(); reason != "" {
-		return nil, &Violation{t, reason}
-	}
-	return m, nil
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf16"
@@ -211,16 +210,4 @@ func units16(source string) (b []byte, wide bool) {
 		b = binary.LittleEndian.AppendUint16(b, uint16(r))
 	}
 	return b, true
-}
-
-// failure turns an error of a VM, while a source was parsed or compiled, into the cell's.
-func failure(doing string, err error) *Error {
-	switch {
-	case errors.Is(err, engine.ErrInterrupted):
-		return &Error{Code: CodeTimeout, Message: "the time ran out while the source was being " + doing + "; nothing was run"}
-	case errors.Is(err, engine.ErrOutOfMemory):
-		return &Error{Code: CodeMemoryLimit, Message: "the source is too large to be " + doing + " within the memory limit; send a smaller cell"}
-	default:
-		return &Error{Code: CodeInternal, Message: "the source could not be " + doing + ": " + clip(err.Error(), maxMessage)}
-	}
 }

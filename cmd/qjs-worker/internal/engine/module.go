@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -83,7 +84,7 @@ func open(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
 // works tells whether the code that was loaded is the engine's. The instance that it
 // takes to see that is kept for the first VM.
 func (m *Module) works() bool {
-	vm, err := m.instance()
+	vm, err := m.instance(Config{start: time.Now()})
 	if err != nil {
 		return false
 	}
@@ -129,7 +130,8 @@ func (m *Module) defineImports() error {
 				return 0
 			}},
 			{"host_promise_rejection", []api.ValueType{i32, i32, i32}, false, func(vm *VM, s []uint64) uint64 {
-				vm.rejection(Value(s[0]), Value(s[1]), s[2] != 0)
+				// The upper half of an i32 slot is whatever was there.
+				vm.rejection(Value(uint32(s[0])), Value(uint32(s[1])), uint32(s[2]) != 0)
 				return 0
 			}},
 			// No module loader is ever installed, so the engine never calls these two (SPEC 5.3).

@@ -94,23 +94,22 @@ type VM struct {
 
 // instantiate makes a VM whose memory holds only the module's data segments.
 func (m *Module) instantiate(cfg Config) (*VM, error) {
-	var vm *VM
-	select {
-	case vm = <-m.spare:
-	default:
-		var err error
-		if vm, err = m.instance(); err != nil {
-			return nil, err
-		}
-	}
 	cfg.start = time.Now()
-	vm.cfg = cfg
-	return vm, nil
+	if !cfg.FixedClock.IsZero() {
+		return m.instance(cfg) // the spare's initialisation drew real random numbers
+	}
+	select {
+	case vm := <-m.spare:
+		vm.cfg = cfg
+		return vm, nil
+	default:
+		return m.instance(cfg)
+	}
 }
 
 // instance makes a wasm instance and runs its own initialisation.
-func (m *Module) instance() (*VM, error) {
-	vm := &VM{host: map[string]HostFunc{}}
+func (m *Module) instance(cfg Config) (*VM, error) {
+	vm := &VM{cfg: cfg, host: map[string]HostFunc{}}
 	vm.ctx = context.WithValue(m.ctx, vmKey{}, vm)
 	lin, err := newLinearMemory()
 	if err != nil {

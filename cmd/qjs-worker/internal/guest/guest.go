@@ -221,6 +221,10 @@ func stopped(e *engine.Exception) bool {
 
 // rejected keeps the guest's list of unhandled rejections, inside the guest.
 func (g *Guest) rejected(promise, reason engine.Value, handled bool) {
+	// A stop that a promise's executor made a rejection of must not be handled away.
+	if !handled && g.lost == nil {
+		g.lost = g.vm.StopCause(reason)
+	}
 	h := g.vm.Bool(handled)
 	defer g.vm.Free(h)
 	// An error is the engine's stop, which ends the run anyway, or the stack is used up: the

@@ -26,7 +26,12 @@ func cutItem(item guest.Item, left uint64) (cut []byte, omitted uint64) {
 	if len(cut) <= 2 {
 		return nil, full
 	}
-	return cut, full - uint64(len(cut)) + 2
+	if item.Kind == "text" {
+		return cut, full - uint64(len(cut))
+	}
+	var kept string
+	_ = json.Unmarshal(cut, &kept) // a JSON string by construction
+	return cut, full - uint64(len(kept))
 }
 
 // cutString shortens a JSON string, quotes included, to at most n bytes, at a character

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"os"
 	"runtime/debug"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/assets"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/cell"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -28,11 +30,15 @@ type Engine struct {
 	guest  *guest.Guest
 	stop   stop
 	host   host
+
+	// What the process does to itself; tests put something else here.
+	limitData func(guestBytes uint64) error
+	exit      func(code int)
 }
 
 // Load begins to load the engine and returns at once.
 func Load(cacheDir string) *Engine {
-	e := &Engine{loaded: make(chan struct{})}
+	e := &Engine{loaded: make(chan struct{}), limitData: sandbox.LimitData, exit: os.Exit}
 	e.host.engine = e
 	go func() { // Wait waits for it
 		defer close(e.loaded)

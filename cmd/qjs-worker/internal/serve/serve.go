@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/cell"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
-	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -37,8 +37,7 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start\n", command.Type())
 		return 1
 	}
-	l := &loop{Engine: e, conn: conn, results: make(chan *workerproto.ToolResult, 1)}
-	l.interrupted = make(chan struct{})
+	l := newLoop(e, conn)
 	go l.readCommands() // ends with the process
 	last := l.run(start)
 	if err := conn.Write(last); err != nil {
@@ -47,13 +46,18 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 	select {} // the supervisor kills us when it has the result, or is gone itself: readCommands
 }
 
+func newLoop(e *Engine, conn *workerproto.Conn) *loop {
+	return &loop{Engine: e, conn: conn, results: make(chan *workerproto.ToolResult, 1), interrupted: make(chan struct{})}
+}
+
 // readCommands hands results to the loop. A channel that ends, or a supervisor that
 // breaks the protocol, leaves nothing to work for.
 func (l *loop) readCommands() {
 	for {
 		command, err := l.conn.ReadCommand()
 		if err != nil {
-			os.Exit(0)
+			l.exit(0)
+			return
 		}
 		switch m := command.(type) {
 		case *workerproto.Interrupt:
@@ -63,7 +67,8 @@ func (l *loop) readCommands() {
 			l.results <- m
 		default:
 			fmt.Fprintf(os.Stderr, "qjs-worker: unexpected command %s\n", m.Type())
-			os.Exit(1)
+			l.exit(1)
+			return
 		}
 	}
 }
@@ -76,7 +81,7 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	h.budget = workerproto.Budget{Limit: start.OutputBytes}
 	h.maxPending, h.waiting = int(start.MaxPending), map[uint64]int{}
 	h.wire = map[uint64]uint64{}
-	if err := sandbox.LimitData(start.MemoryBytes); err != nil {
+	if err := l.limitData(start.MemoryBytes); err != nil {
 		return l.fail("internal_error", "host", err.Error())
 	}
 	program, err := l.prepare(start)
@@ -137,6 +142,9 @@ func (l *loop) drain() workerproto.Message {
 			return l.finish(outcome)
 		}
 		if pending == 0 && !hasTimer {
+			if f := l.guest.Unhandled(); f != nil {
+				return l.guestFailure(f) // the more useful story
+			}
 			return l.fail("", "guest", "the cell waits for a promise that nothing can settle: "+
 				"no tool call and no timer is left. Await a call, a timer or a promise that you resolve yourself.")
 		}
@@ -207,6 +215,9 @@ func (l *loop) finish(outcome guest.Outcome) workerproto.Message {
 	if failure == nil {
 		failure = l.guest.Unhandled()
 	}
+	if err := l.guest.Stopped(); err != nil {
+		return l.stopped(err)
+	}
 	if failure != nil {
 		return l.guestFailure(failure)
 	}
@@ -245,13 +256,11 @@ func (l *loop) truncatedValue(value []byte) []byte {
 
 func (l *loop) guestFailure(f *guest.Failure) workerproto.Message {
 	text := cell.FormatError(f.Name, f.Message, l.program.Frames(f.Stack))
-	for i, s := range f.Suggestions {
-		if i == 0 {
-			text += "\nhint: "
-		} else {
-			text += ", "
-		}
-		text += s
+	if len(f.Suggestions) > 0 {
+		text += "\nhint: did you mean " + strings.Join(f.Suggestions, ", ") + "?"
+	}
+	if f.Hint != "" {
+		text += "\nhint: " + f.Hint
 	}
 	if f.Tool {
 		return l.fail("nested_tool_failed", "tool", text)

@@ -37,11 +37,7 @@ const errorFields = (e) => {
 
 const pairs = (map) => {
 	const out = bareArray();
-	mapForEach(map, (value, key) => {
-		const pair = bareArray();
-		arrayPush(pair, key, value);
-		arrayPush(out, pair);
-	});
+	mapForEach(map, (value, key) => arrayPush(out, [key, value]));
 	return out;
 };
 
@@ -154,8 +150,8 @@ const encode = (v, onBinary) => {
 			written = scan(value);
 			if (typeof written === "string") return written;
 		}
-		if (path === null) path = bareArray();
-		if (depth === path.length) arrayPush(path, value, written);
+		if (path === null) path = setPrototypeOf([value, written], null);
+		else if (depth === path.length) arrayPush(path, value, written);
 		else {
 			path[depth] = value;
 			path[depth + 1] = written;
