@@ -93,7 +93,7 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 		return l.stopped(err)
 	}
 	if err := l.timed(func() error { return l.guest.Run(program.Code, cell.File) }); err != nil {
-		return l.stopped(err)
+		return l.notRun(err)
 	}
 	l.news = true
 	return l.drain()
@@ -268,9 +268,18 @@ func (l *loop) guestFailure(f *guest.Failure) workerproto.Message {
 	return l.fail("", "guest", text)
 }
 
+// notRun explains a program that the engine did not run to its first rest: a stop, or
+// source that the parser accepted and the engine does not.
+func (l *loop) notRun(err error) workerproto.Message {
+	var exception *engine.Exception
+	if errors.As(err, &exception) && exception.Unwrap() == nil {
+		return l.refuse(l.program.EngineError(err))
+	}
+	return l.stopped(err)
+}
+
 // stopped turns an engine stop into the limit that caused it.
 func (l *loop) stopped(err error) workerproto.Message {
-	var exception *engine.Exception
 	switch {
 	case l.stop.why.Load() == stopOutput:
 		return l.outputLimit()
@@ -281,9 +290,6 @@ func (l *loop) stopped(err error) workerproto.Message {
 		return l.fail("timeout", "limit", "the cell ran out of time while guest code was running")
 	case errors.Is(err, engine.ErrOutOfMemory):
 		return l.fail("memory_limit_exceeded", "limit", "the guest's heap limit is used up")
-	case errors.As(err, &exception):
-		// The parser accepted what the engine does not: a syntax error all the same.
-		return l.fail("invalid_input", "input", cell.FormatError(exception.Name, exception.Message, l.program.Frames(exception.Stack)))
 	default:
 		return l.fail("internal_error", "host", fmt.Sprintf("the engine failed: %v", err))
 	}
