@@ -14,41 +14,43 @@ import (
 // dispatch starts queued calls while there are places.
 func (r *run) dispatch() {
 	for c := r.ledger.take(); c != nil; c = r.ledger.take() {
-		r.s.wg.Go(func() { // Close waits for it; the loop takes its result
-			value, err := r.perform(c)
-			res := callResult{call: c, value: value}
-			if err != nil {
-				res.err = toolError(err)
-			}
-			r.ledger.results <- res
-		})
+		r.credit++
+		r.s.wg.Go(func() { r.carry(c) }) // Close waits for it
 	}
 }
 
-// settle sends a call's result down.
+// carry takes a call to its end: it runs it, tells the loop, and sends the result down.
+// Neither send blocks: there is one place for each call that is running. A worker that
+// does not read blocks this goroutine and nothing else, until it is killed.
+func (r *run) carry(c *call) {
+	value, err := r.perform(c)
+	res := callResult{call: c, value: value}
+	m := &workerproto.ToolResult{ID: c.id, Value: value}
+	if err != nil {
+		res.err = toolError(err)
+		m = &workerproto.ToolResult{ID: c.id, Failed: true, Error: res.err.Message, ToolID: toolIDOf(c), Code: res.err.Code, Started: res.err.Started}
+	}
+	r.ledger.results <- res
+	if r.child.Conn.Write(m) == nil {
+		r.written <- c.id
+	}
+}
+
+// settle notes a call's end.
 func (r *run) settle(res callResult) {
 	r.ledger.settle(res)
 	r.idle = false
-	r.credit++
 	c := res.call
-	m := &workerproto.ToolResult{ID: c.id, Value: res.value}
-	status := "done"
+	if c.method != "call" {
+		return
+	}
+	e := trajectory.Event{Kind: trajectory.ToolResult, CallID: r.callID(c), ToolID: toolIDOf(c), Status: "done"}
 	if res.err != nil {
-		toolID, _ := c.toolID.Load().(string)
-		if toolID == "" {
-			toolID = c.tool
-		}
-		status = "failed"
-		m = &workerproto.ToolResult{ID: c.id, Failed: true, Error: clip(res.err.Message, 32<<10), ToolID: toolID, Code: clip(res.err.Code, 64), Started: res.err.Started}
+		e.Status, e.Code = "failed", res.err.Code
+	} else {
+		e.Data = r.p.Trajectory.Describe(res.value)
 	}
-	if c.method == "call" {
-		e := trajectory.Event{Kind: trajectory.ToolResult, CallID: r.callID(c), ToolID: toolIDOf(c), Status: status, Code: m.Code}
-		if res.err == nil {
-			e.Data = r.p.Trajectory.Describe(res.value)
-		}
-		r.record(e)
-	}
-	r.outbox <- m
+	r.record(e)
 }
 
 func toolIDOf(c *call) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
 )
@@ -69,8 +70,13 @@ func toolError(err error) *ToolError {
 	if out.Code == "" {
 		out.Code = codeToolFailed
 	}
-	if out.Started == "" {
+	switch out.Started {
+	case "no", "unknown":
+	default:
 		out.Started = "yes"
 	}
+	// What cannot cross must not cost the guest its answer.
+	out.Message = strings.ToValidUTF8(clip(out.Message, 32<<10), "\ufffd")
+	out.Code = strings.ToValidUTF8(clip(out.Code, 64), "\ufffd")
 	return &out
 }

@@ -25,8 +25,7 @@ type run struct {
 
 	child    *process.Child
 	events   chan event
-	outbox   chan workerproto.Message // to the writer, which owns the channel's write side
-	written  chan uint64              // ids of results that the worker has taken
+	written  chan uint64 // ids of results that the worker has taken
 	ledger   ledger
 	budget   workerproto.Budget
 	output   []Item
@@ -35,7 +34,7 @@ type run struct {
 	omitted  uint64
 	stage    string // what the worker said it does: "", "transform", "guest"
 	idle     bool   // the guest has nothing to do until a call settles or a timer is due
-	credit   int    // Idle events that the worker may still send: one for the start, each burst and each result
+	credit   int    // Idle events that the worker may still send: one for the start, each burst and each dispatched call
 	timings  Timings
 	usage    process.Exit
 	stopping bool // the time is up, and the worker was told
@@ -46,8 +45,8 @@ type run struct {
 
 // event is what the reader has from the worker: a message, or the end.
 type event struct {
-	m   workerproto.Message
-	err error
+	ms  []workerproto.Message // in order; what had arrived together
+	err error                 // after them
 }
 
 func newRun(s *Supervisor, p Program) *run {
@@ -57,8 +56,6 @@ func newRun(s *Supervisor, p Program) *run {
 		budget: workerproto.Budget{Limit: uint64(p.Limits.OutputBytes)},
 		credit: 1,
 	}
-	// Never blocks: a slot is free again only when its result was written.
-	r.outbox = make(chan workerproto.Message, p.Limits.PendingToolCalls+2)
 	r.written = make(chan uint64, p.Limits.PendingToolCalls)
 	r.ledger.init(p.Limits)
 	return r
@@ -100,6 +97,7 @@ func (r *run) exec(ctx context.Context) *Result {
 	}
 	fail, value := r.converse(ctx, source, tools)
 	r.usage = r.child.Wait()
+	r.settleAll()
 	if fail != nil {
 		return r.result(r.explain(fail))
 	}
@@ -109,22 +107,19 @@ func (r *run) exec(ctx context.Context) *Result {
 }
 
 // converse talks to a ready worker until it has a result or is dead. Either way the
-// worker has been killed, and reader and writer are gone, when it returns.
+// worker has been killed, and its reader is gone, when it returns.
 func (r *run) converse(ctx context.Context, source string, tools []byte) (*failure, json.RawMessage) {
 	r.callCtx, r.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.endCalls(errors.New("the run is over"))
-	reader, writer := make(chan struct{}), make(chan struct{})
-	stop := make(chan struct{})
+	stop, reader := make(chan struct{}), make(chan struct{})
 	go func() { defer close(reader); r.read(stop) }()
-	go func() { defer close(writer); r.write(stop) }()
 	defer func() {
 		r.child.Kill(process.KilledDone) // a no-op if it was killed for a reason
 		r.child.Conn.Close()
 		close(stop)
 		<-reader
-		<-writer
 	}()
-	r.outbox <- &workerproto.Start{
+	start := &workerproto.Start{
 		Source: []byte(source), Language: r.p.Language, Tools: tools,
 		BudgetMillis:   uint32(max(1, r.clock.left().Milliseconds())),
 		MemoryBytes:    uint64(r.p.Limits.MemoryBytes),
@@ -132,6 +127,8 @@ func (r *run) converse(ctx context.Context, source string, tools []byte) (*failu
 		TruncateOutput: r.p.Limits.TruncateOutput,
 		MaxPending:     uint32(r.p.Limits.PendingToolCalls + r.p.Limits.QueuedToolCalls),
 	}
+	// Not on the loop: a worker that does not read must not stop the clock.
+	r.s.wg.Go(func() { _ = r.child.Conn.Write(start) }) // the reader learns of a failure
 	return r.loop(ctx)
 }
 
@@ -142,17 +139,17 @@ func (r *run) loop(ctx context.Context) (*failure, json.RawMessage) {
 	for {
 		select {
 		case e := <-r.events:
+			for _, m := range e.ms {
+				last, err := r.handle(m)
+				if err != nil {
+					return r.violated(err), nil
+				}
+				if last != nil {
+					return last.fail, last.value
+				}
+			}
 			if e.err != nil {
 				return r.died(e.err), nil
-			}
-			last, err := r.handle(e.m)
-			if err != nil {
-				r.child.Kill(process.KilledViolation)
-				r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.child.Pid(), "error", err)
-				return hostf(InternalError, "the worker broke the protocol and was killed: %v", err), nil
-			}
-			if last != nil {
-				return last.fail, last.value
 			}
 		case res := <-r.ledger.results:
 			r.settle(res)
@@ -170,8 +167,9 @@ func (r *run) loop(ctx context.Context) (*failure, json.RawMessage) {
 				r.child.Kill(process.KilledTimeout)
 				return r.cancelled(why, ""), nil
 			}
+			// The worker has the same deadline and reports on its own; it keeps what the guest
+			// has said. One that does not is killed.
 			r.stopping = true
-			r.outbox <- &workerproto.Interrupt{Reason: "timeout"}
 			timer := time.NewTimer(grace)
 			defer timer.Stop()
 			kill = timer.C
@@ -179,6 +177,13 @@ func (r *run) loop(ctx context.Context) (*failure, json.RawMessage) {
 			r.child.Kill(process.KilledTimeout)
 			return r.cancelled(errDeadline, ""), nil
 		}
+	}
+}
+
+// settleAll notes the calls whose ends have been posted.
+func (r *run) settleAll() {
+	for len(r.ledger.results) > 0 {
+		r.settle(<-r.ledger.results)
 	}
 }
 
@@ -264,6 +269,7 @@ func (r *run) idled() (*end, error) {
 }
 
 func (r *run) completed(m *workerproto.Done) (*end, error) {
+	r.settleAll() // results are posted before the worker has them
 	if r.cell == nil || !r.ledger.quiet() {
 		return nil, errors.New("done while work is left")
 	}
@@ -312,34 +318,29 @@ func (r *run) failed(m *workerproto.Failed) (*end, error) {
 	return &end{fail: &failure{code, Phase(m.Phase), text}}, nil
 }
 
+// maxBatch bounds the events that are handed over together.
+const maxBatch = 64
+
 // read hands the worker's events to the loop, in order, until it is dead or stop closes.
 func (r *run) read(stop <-chan struct{}) {
 	for {
-		m, err := r.child.Conn.ReadEvent()
+		var e event
+		for {
+			m, err := r.child.Conn.ReadEvent()
+			if err != nil {
+				e.err = err
+				break
+			}
+			if e.ms = append(e.ms, m); len(e.ms) == maxBatch || !r.child.Conn.Buffered() {
+				break
+			}
+		}
 		select {
-		case r.events <- event{m, err}:
+		case r.events <- e:
 		case <-stop:
 			return
 		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// write sends what the loop has for the worker. A worker that does not read blocks this
-// goroutine and nothing else.
-func (r *run) write(stop <-chan struct{}) {
-	for {
-		select {
-		case m := <-r.outbox:
-			if r.child.Conn.Write(m) != nil {
-				return // the reader learns of it, too
-			}
-			if res, ok := m.(*workerproto.ToolResult); ok {
-				r.written <- res.ID
-			}
-		case <-stop:
+		if e.err != nil {
 			return
 		}
 	}
@@ -349,14 +350,19 @@ func (r *run) write(stop <-chan struct{}) {
 func (r *run) died(err error) *failure {
 	var violation *workerproto.Violation
 	if errors.As(err, &violation) {
-		r.child.Kill(process.KilledViolation)
-		r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.child.Pid(), "error", err)
-		return hostf(InternalError, "the worker broke the protocol and was killed: %v", err)
+		return r.violated(err)
 	}
 	// The channel closes a moment before the process is gone; killing it now would hide
 	// what it died of. A worker that only closed its channel is killed all the same.
 	r.child.AwaitExit(grace)
 	return &failure{phase: phaseDeath}
+}
+
+// violated ends a worker that lied (SPEC 15.5).
+func (r *run) violated(err error) *failure {
+	r.child.Kill(process.KilledViolation)
+	r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.child.Pid(), "error", err)
+	return hostf(InternalError, "the worker broke the protocol and was killed: %v", err)
 }
 
 // phaseDeath marks a failure whose cause is known only when the worker was reaped.

@@ -33,6 +33,7 @@ import (
 //	absent PATH…                  … is not there
 //	keys PATH NAME…               … an object has exactly these keys
 //	atmost PATH N, atleast PATH N … a number
+//	bounded N                     output, value and error together take at most N bytes of JSON (SPEC 9.2)
 //	within MS COMMAND…            the command's program took no longer, by its own count and by ours
 //	noworkers [MS]                no worker is alive (after MS at the latest)
 //	signal NAME ARG…              runs `supervisor run ARG…`, waits for its first line, sends the signal
@@ -45,7 +46,7 @@ func init() {
 		"supervisor": func(ts *testscript.TestScript, neg bool, args []string) { of(ts).run(ts, args) },
 		"cell":       cmdCell, "completes": cmdCompletes, "fails": cmdFails,
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
-		"atmost": cmdAtMost, "atleast": cmdAtLeast, "within": cmdWithin,
+		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
 		"noworkers": cmdNoWorkers, "signal": cmdSignal, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
 	}
 }
@@ -276,6 +277,31 @@ func bound(ts *testscript.TestScript, args []string, upper bool) {
 	}
 }
 
+// cmdBounded counts what a limit on output counts: the JSON of each item's content, of the
+// value and of the error, as the result has it.
+func cmdBounded(ts *testscript.TestScript, neg bool, args []string) {
+	limit, err := strconv.Atoi(one(ts, args))
+	ts.Check(err)
+	var raw struct {
+		Value, Error json.RawMessage
+		Output       []struct{ Text, Value json.RawMessage }
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &raw))
+	size := len(raw.Value) + len(raw.Error)
+	for _, item := range raw.Output {
+		size += len(item.Text) + len(item.Value)
+	}
+	if string(raw.Value) == "null" {
+		size -= len("null")
+	}
+	if code, _ := at(ts, "code").(string); code != "" {
+		size -= len(raw.Error) // our own words
+	}
+	if size > limit {
+		ts.Fatalf("output, value and error have %d bytes, the limit is %d", size, limit)
+	}
+}
+
 func cmdWithin(ts *testscript.TestScript, neg bool, args []string) {
 	ms, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -388,6 +414,9 @@ func at(ts *testscript.TestScript, path string) any {
 }
 
 func lookup(v any, path string) (any, bool) {
+	if path == "." {
+		return v, true
+	}
 	for key := range strings.SplitSeq(path, ".") {
 		switch container := v.(type) {
 		case map[string]any:

@@ -208,6 +208,11 @@ func TestStories(t *testing.T) {
 					return err
 				}
 				env.Setenv("HOME", home)
+				tmp, err := os.MkdirTemp("", "story") // short: the story about long ones is tmpdir.txtar
+				if err != nil {
+					return err
+				}
+				env.Setenv("TMPDIR", tmp)
 				env.Setenv("XDG_CACHE_HOME", cacheHome(t))
 				env.Setenv("BIN", bin)
 				env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
@@ -215,10 +220,11 @@ func TestStories(t *testing.T) {
 				env.Values[storyKey{}] = &story{t: t}
 				env.Defer(func() {
 					noWorkers(t, 0)
-					left, _ := filepath.Glob(filepath.Join(env.WorkDir, ".tmp", "codemode-*"))
-					if len(left) > 0 {
-						t.Errorf("left in TMPDIR: %v", left)
+					left, err := os.ReadDir(tmp)
+					if err != nil || len(left) > 0 {
+						t.Errorf("left in TMPDIR: %v, %v", left, err)
 					}
+					os.RemoveAll(tmp)
 				})
 				return nil
 			},

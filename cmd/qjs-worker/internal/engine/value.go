@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,6 +128,48 @@ func (vm *VM) Float(v Value) float64 {
 	return f64frombits(r)
 }
 
+// Floats is a guest's Float64Array, read in place: no call into the guest, and no way for
+// it to notice. The guest must not be able to detach or resize its buffer.
+type Floats struct {
+	vm   *VM
+	at   uint32
+	size int
+}
+
+// Floats looks a Float64Array up.
+func (vm *VM) Floats(v Value) (Floats, error) {
+	p, err := vm.alloc(strings.Repeat("\x00", 12))
+	if err != nil {
+		return Floats{}, err
+	}
+	defer vm.free(p)
+	buffer, err := vm.value(vm.call("qjs_get_typed_array_buffer", uint64(v), p, p+4, p+8))
+	if err != nil {
+		return Floats{}, err
+	}
+	defer vm.Free(buffer)
+	offset, _ := vm.mem.ReadUint32Le(uint32(p))
+	bytes, _ := vm.mem.ReadUint32Le(uint32(p) + 4)
+	each, _ := vm.mem.ReadUint32Le(uint32(p) + 8)
+	at, err := vm.call("qjs_get_array_buffer", uint64(buffer), p)
+	if err != nil {
+		return Floats{}, err
+	}
+	if at == 0 || each != 8 {
+		return Floats{}, errors.New("engine: not a Float64Array")
+	}
+	return Floats{vm, uint32(at) + offset, int(bytes / 8)}, nil
+}
+
+// At reads an element.
+func (f Floats) At(i int) float64 {
+	if i < 0 || i >= f.size {
+		return 0
+	}
+	x, _ := f.vm.mem.ReadFloat64Le(f.at + 8*uint32(i))
+	return x
+}
+
 // Truth reads a boolean.
 func (vm *VM) Truth(v Value) bool { r, _ := vm.call("qjs_get_bool", uint64(v)); return uint32(r) != 0 }
 
@@ -197,30 +240,30 @@ func (vm *VM) Eval(source, file string, flags EvalFlags) (Value, error) {
 
 // Call calls fn with this undefined.
 func (vm *VM) Call(fn Value, args ...Value) (Value, error) {
-	var argv strings.Builder
-	for _, a := range args {
-		argv.Write([]byte{byte(a), byte(a >> 8), byte(a >> 16), byte(a >> 24)})
+	var p uint64
+	if len(args) > 0 {
+		argv := make([]byte, 0, 16)
+		for _, a := range args {
+			argv = binary.LittleEndian.AppendUint32(argv, uint32(a))
+		}
+		var err error
+		if p, err = vm.alloc(string(argv)); err != nil {
+			return 0, err
+		}
+		defer vm.free(p)
 	}
-	p, err := vm.alloc(argv.String())
-	if err != nil {
-		return 0, err
+	if vm.undefined == 0 {
+		vm.undefined = vm.Undefined()
 	}
-	defer vm.free(p)
-	this := vm.Undefined()
-	defer vm.Free(this)
-	return vm.value(vm.call("qjs_call", uint64(fn), uint64(this), uint64(len(args)), p))
+	return vm.value(vm.call("qjs_call", uint64(fn), uint64(vm.undefined), uint64(len(args)), p))
 }
 
 // RunJobs runs promise jobs until none is left and tells how many ran. A job that
 // throws ends it with that exception; the jobs behind it stay queued.
 func (vm *VM) RunJobs() (int, error) {
 	for n := 0; ; n++ {
-		pending, err := vm.call("qjs_is_job_pending")
-		if err != nil || uint32(pending) == 0 {
-			return n, err
-		}
-		r, err := vm.call("qjs_execute_pending_job")
-		if err != nil {
+		r, err := vm.call("qjs_execute_pending_job") // 0: there was none
+		if err != nil || r<<32 == 0 {
 			return n, err
 		}
 		if int32(r) < 0 {

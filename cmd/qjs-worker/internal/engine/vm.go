@@ -73,17 +73,18 @@ type HostFunc func(vm *VM, args []Value) (Value, error)
 
 // VM is one guest: a wasm instance with a QuickJS runtime and context in it.
 type VM struct {
-	ctx   context.Context
-	cfg   Config
-	mod   api.Module
-	mem   api.Memory
-	lin   *linearMemory
-	host  map[string]HostFunc
-	dead  error
-	base  uint32 // bytes allocated before any cell: the engine's own part of the heap
-	limit uint32 // heap limit in force, 0 for none
-	root  Value
-	seed  uint32 // address of Math.random's state, 0 if unknown
+	ctx       context.Context
+	cfg       Config
+	mod       api.Module
+	mem       api.Memory
+	lin       *linearMemory
+	host      map[string]HostFunc
+	dead      error
+	base      uint32 // bytes allocated before any cell: the engine's own part of the heap
+	limit     uint32 // heap limit in force, 0 for none
+	root      Value
+	undefined Value  // made at the first call
+	seed      uint32 // address of Math.random's state, 0 if unknown
 
 	// A wazero function object is not reentrant, and guest and host call each other in
 	// turns: calls[depth] has the objects of one nesting level.

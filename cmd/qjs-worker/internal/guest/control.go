@@ -9,6 +9,22 @@ import (
 // The control object is what prelude/control.js returns: the functions by which the host
 // drives the run. The image's root refers to it; no guest code can reach it.
 
+// The places of prelude/primordials.js's board.
+const (
+	boardOutcome = iota
+	boardPending
+	boardTimers
+)
+
+func (g *Guest) readBoard() (engine.Floats, error) {
+	v, err := g.vm.Get(g.vm.Root(), "board")
+	if err != nil {
+		return engine.Floats{}, err
+	}
+	defer g.vm.Free(v)
+	return g.vm.Floats(v)
+}
+
 // invoke calls a function of the control object. Its functions are looked up once.
 func (g *Guest) invoke(name string, args ...engine.Value) (engine.Value, error) {
 	f, ok := g.control[name]

@@ -21,6 +21,7 @@ type Guest struct {
 	vm      *engine.VM
 	host    Host
 	control map[string]engine.Value // the functions of the control object that were used
+	board   engine.Floats           // what the prelude shows without a call
 
 	// interrupted is that Config.Interrupt said stop. The engine's exception cannot be
 	// caught, but a promise's executor turns it into a rejection and goes on.
@@ -63,6 +64,10 @@ func Restore(mod *engine.Module, cfg engine.Config, host Host, memoryLimit int64
 	}
 	g.vm = vm
 	g.register()
+	if g.board, err = g.readBoard(); err != nil {
+		vm.Close()
+		return nil, err
+	}
 	if err := vm.SetMemoryLimit(memoryLimit); err != nil {
 		vm.Close()
 		return nil, err
@@ -127,6 +132,9 @@ func (g *Guest) Settle(id uint64, resultJSON []byte, callErr *CallError) error {
 
 // NextTimer is when the next timer is due, in the units of [Host.Now].
 func (g *Guest) NextTimer() (at float64, ok bool) {
+	if g.board.At(boardTimers) == 0 {
+		return 0, false
+	}
 	at, err := g.number("nextTimer")
 	return at, err == nil && at >= 0
 }
@@ -165,8 +173,7 @@ func (g *Guest) FireTimers() error {
 
 // Pending is how many calls were made and not settled.
 func (g *Guest) Pending() int {
-	n, _ := g.number("pendingCalls")
-	return int(n)
+	return int(g.board.At(boardPending))
 }
 
 // drain runs jobs until none is left. What a microtask throws ends the run as a failure, but

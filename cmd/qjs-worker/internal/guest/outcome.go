@@ -45,8 +45,8 @@ func (f *Failure) Error() string {
 // Outcome tells whether the cell's promise is settled, or something that nobody can
 // catch was thrown, and what came of it. Work may be left all the same: see Pending.
 func (g *Guest) Outcome() (Outcome, bool) {
-	state, err := g.number("outcome")
-	if err != nil || state != completed && state != failed {
+	state := g.board.At(boardOutcome)
+	if state != completed && state != failed {
 		return Outcome{}, false
 	}
 	text, err := g.text("result")

@@ -1,7 +1,9 @@
 // Package serve is the worker's middle: workerproto on one side, cell and guest on the
 // other. It runs one cell to its end.
 //
-// The loop is the only place that talks to the VM, and runs on one goroutine. A second
-// one reads commands: results go to the loop, an interrupt sets a flag that the engine
-// asks for, and a closed channel ends the process, since nobody is left to report to.
+// One goroutine does it all: it runs guest code, and when the guest has nothing to do it
+// waits on the channel, until the next timer is due at most. While guest code runs,
+// nothing is read: the engine asks for the deadline, which the worker has from its
+// start, and who wants it to stop earlier kills it. A channel that ends, ends the
+// process: nobody is left to report to.
 package serve

@@ -45,14 +45,14 @@ func (h *host) Output(item guest.Item) {
 		return
 	}
 	if h.budget.Spend(workerproto.ItemCost(item.Kind, item.JSON)) {
-		h.send(&workerproto.Output{Kind: item.Kind, JSON: item.JSON})
+		h.write(&workerproto.Output{Kind: item.Kind, JSON: item.JSON})
 		return
 	}
 	h.full = true
 	cut, omitted := cutItem(item, h.budget.Left())
 	h.omitted += omitted
 	if cut != nil && h.budget.Spend(workerproto.ItemCost("text", cut)) {
-		h.send(&workerproto.Output{Kind: "text", JSON: cut})
+		h.write(&workerproto.Output{Kind: "text", JSON: cut})
 	}
 	if !h.truncate {
 		h.engine.stop.set(stopOutput)
@@ -94,7 +94,7 @@ func (h *host) forward(c guest.Call) {
 	h.called = true
 	h.sent++
 	h.wire[h.sent] = c.ID
-	h.send(&workerproto.ToolCall{ID: h.sent, Method: c.Method, Tool: tool, Input: c.Input})
+	h.queue(&workerproto.ToolCall{ID: h.sent, Method: c.Method, Tool: tool, Input: c.Input})
 }
 
 // refuse gives the next call that cannot cross, or nil.
@@ -114,8 +114,13 @@ func (h *host) settled(id uint64) bool {
 	return ok
 }
 
-func (h *host) send(m workerproto.Message) {
-	if err := h.conn.Write(m); err != nil && h.lost == nil {
+// queue keeps a message until the next write: a burst goes up in one piece.
+func (h *host) queue(m workerproto.Message) { h.note(h.conn.Queue(m)) }
+
+func (h *host) write(m workerproto.Message) { h.note(h.conn.Write(m)) }
+
+func (h *host) note(err error) {
+	if err != nil && h.lost == nil {
 		h.lost = err
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/assets"
@@ -71,6 +72,7 @@ func (e *Engine) load(cacheDir string) error {
 // is set if no cell can run.
 func (e *Engine) Wait() workerproto.Ready {
 	<-e.loaded
+	runtime.GOMAXPROCS(1)
 	ready := workerproto.Ready{Version: version()}
 	if e.err != nil {
 		ready.Fault = e.err.Error()

@@ -18,12 +18,9 @@ import (
 type loop struct {
 	*Engine
 	conn    *workerproto.Conn
-	results chan *workerproto.ToolResult
-	// interrupted wakes the loop when it waits; guest code asks the stop flag itself.
-	interrupted chan struct{}
-	news        bool // something happened that the supervisor has not had an Idle for
-	program     *cell.Program
-	guestAt     time.Duration // time spent in guest code
+	program *cell.Program
+	news    bool          // something happened that the supervisor has not had an Idle for
+	guestAt time.Duration // time spent in guest code
 }
 
 // Serve waits for the cell, runs it and gives the process's exit code.
@@ -37,45 +34,20 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start\n", command.Type())
 		return 1
 	}
-	l := newLoop(e, conn)
-	go l.readCommands() // ends with the process
-	last := l.run(start)
-	if err := conn.Write(last); err != nil {
+	l := &loop{Engine: e, conn: conn}
+	if err := conn.Write(l.run(start)); err != nil {
 		return 1
 	}
-	select {} // the supervisor kills us when it has the result, or is gone itself: readCommands
-}
-
-func newLoop(e *Engine, conn *workerproto.Conn) *loop {
-	return &loop{Engine: e, conn: conn, results: make(chan *workerproto.ToolResult, 1), interrupted: make(chan struct{})}
-}
-
-// readCommands hands results to the loop. A channel that ends, or a supervisor that
-// breaks the protocol, leaves nothing to work for.
-func (l *loop) readCommands() {
-	for {
-		command, err := l.conn.ReadCommand()
-		if err != nil {
-			l.exit(0)
-			return
-		}
-		switch m := command.(type) {
-		case *workerproto.Interrupt:
-			l.stop.set(stopTimeout)
-			close(l.interrupted) // a second one would be a lie, and ends us
-		case *workerproto.ToolResult:
-			l.results <- m
-		default:
-			fmt.Fprintf(os.Stderr, "qjs-worker: unexpected command %s\n", m.Type())
-			l.exit(1)
-			return
-		}
-	}
+	_, _ = conn.ReadCommand() // the supervisor kills us when it has the result, or is gone itself
+	return 0
 }
 
 // run runs the cell and gives the last event.
 func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	l.stop.after(time.Duration(start.BudgetMillis) * time.Millisecond)
+	if err := l.conn.Deadline(l.stop.end()); err != nil {
+		return l.fail("internal_error", "host", err.Error())
+	}
 	h := &l.host
 	h.conn, h.start, h.truncate = l.conn, time.Now(), start.TruncateOutput
 	h.budget = workerproto.Budget{Limit: start.OutputBytes}
@@ -108,12 +80,12 @@ func (l *loop) prepare(start *workerproto.Start) (*cell.Program, *cell.Error) {
 	program, err := l.parser.Prepare(ctx, cell.Input{
 		Source:       string(start.Source),
 		Language:     cell.Language(start.Language),
-		Transforming: func() { l.host.send(&workerproto.Stage{Name: "transform"}) },
+		Transforming: func() { l.host.write(&workerproto.Stage{Name: "transform"}) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.host.send(&workerproto.Prepared{
+	l.host.queue(&workerproto.Prepared{
 		Language: string(program.Language), Form: string(program.Form), Fenced: program.Fenced,
 		TransformMicros: uint64(time.Since(began).Microseconds()),
 	})
@@ -123,7 +95,7 @@ func (l *loop) prepare(start *workerproto.Start) (*cell.Program, *cell.Error) {
 // drain goes on until no work is left (SPEC 10.4): calls settle, timers fire.
 func (l *loop) drain() workerproto.Message {
 	for {
-		if l.stop.why.Load() != running { // the engine has not asked since it was set
+		if l.stop.why != running { // the engine has not asked since it was set
 			return l.stopped(nil)
 		}
 		if l.host.lost != nil {
@@ -149,7 +121,7 @@ func (l *loop) drain() workerproto.Message {
 				"no tool call and no timer is left. Await a call, a timer or a promise that you resolve yourself.")
 		}
 		if l.news || l.host.called {
-			l.host.send(&workerproto.Idle{Pending: uint32(pending)})
+			l.host.write(&workerproto.Idle{Pending: uint32(pending)})
 			l.news, l.host.called = false, false
 		}
 		if err := l.wait(at, hasTimer); err != nil {
@@ -158,29 +130,50 @@ func (l *loop) drain() workerproto.Message {
 	}
 }
 
-// wait blocks until a call settles or a timer is due, and lets the guest go on.
+// wait blocks until a call settles, a timer is due or the time is up, and lets the guest
+// go on. The loop reads the channel itself: handing a result from one goroutine to another
+// would cost as much as the rest of a call's way.
 func (l *loop) wait(at float64, hasTimer bool) error {
-	var due <-chan time.Time
 	if hasTimer {
-		t := time.NewTimer(time.Duration((at - l.host.Now()) * float64(time.Millisecond)))
-		defer t.Stop()
-		due = t.C
-	}
-	select {
-	case r := <-l.results:
-		l.news = true
-		id, ok := l.host.wire[r.ID]
-		if !ok {
-			return fmt.Errorf("the supervisor settled call %d, which was not sent", r.ID)
+		until := l.host.start.Add(time.Duration(at * float64(time.Millisecond)))
+		if end := l.stop.end(); end.Before(until) {
+			until = end
 		}
-		delete(l.host.wire, r.ID)
-		r.ID = id
-		return l.settle(r)
-	case <-l.interrupted:
-		return nil
-	case <-due:
-		return l.timed(l.guest.FireTimers)
+		arrived, err := l.conn.Await(until)
+		if err != nil {
+			return err
+		}
+		if !arrived {
+			if l.stop.now() {
+				return nil
+			}
+			return l.timed(l.guest.FireTimers)
+		}
 	}
+	command, err := l.conn.ReadCommand()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		l.stop.set(stopTimeout)
+		return nil
+	}
+	if err != nil {
+		l.exit(0) // nobody is left to work for
+		return err
+	}
+	switch m := command.(type) {
+	case *workerproto.ToolResult:
+		l.news = true
+		id, ok := l.host.wire[m.ID]
+		if !ok {
+			return fmt.Errorf("the supervisor settled call %d, which was not sent", m.ID)
+		}
+		delete(l.host.wire, m.ID)
+		m.ID = id
+		return l.settle(m)
+	case *workerproto.Interrupt:
+		l.stop.set(stopTimeout)
+		return nil
+	}
+	return fmt.Errorf("unexpected command %s", command.Type())
 }
 
 func (l *loop) settle(r *workerproto.ToolResult) error {
@@ -281,12 +274,12 @@ func (l *loop) notRun(err error) workerproto.Message {
 // stopped turns an engine stop into the limit that caused it.
 func (l *loop) stopped(err error) workerproto.Message {
 	switch {
-	case l.stop.why.Load() == stopOutput:
+	case l.stop.why == stopOutput:
 		return l.outputLimit()
-	case l.stop.why.Load() == stopPending:
+	case l.stop.why == stopPending:
 		return l.fail("too_many_pending_tool_calls", "limit", l.host.tooMany+
 			"; none of the calls made in this burst was started. Make them in smaller batches and await each batch.")
-	case l.stop.why.Load() == stopTimeout, errors.Is(err, engine.ErrInterrupted):
+	case l.stop.why == stopTimeout, errors.Is(err, engine.ErrInterrupted):
 		return l.fail("timeout", "limit", "the cell ran out of time while guest code was running")
 	case errors.Is(err, engine.ErrOutOfMemory):
 		return l.fail("memory_limit_exceeded", "limit", "the guest's heap limit is used up")

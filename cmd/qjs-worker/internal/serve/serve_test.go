@@ -7,8 +7,8 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -29,9 +29,10 @@ func TestMain(m *testing.M) {
 
 // peer is the supervisor's side of a worker that runs in this process.
 type peer struct {
-	t    *testing.T
-	conn *workerproto.Conn
-	done chan struct{}
+	t      *testing.T
+	conn   *workerproto.Conn
+	engine *Engine
+	done   chan struct{}
 }
 
 // begin starts a cell.
@@ -44,10 +45,9 @@ func begin(t *testing.T, start workerproto.Start) *peer {
 		t.Fatal(ready.Fault)
 	}
 	t.Cleanup(func() { e.mod.Close() })
-	ours, theirs := net.Pipe()
-	p := &peer{t, workerproto.NewConn(ours), make(chan struct{})}
-	l := newLoop(e, workerproto.NewConn(theirs))
-	go l.readCommands()
+	ours, theirs := socketPair(t)
+	p := &peer{t, workerproto.NewConn(ours), e, make(chan struct{})}
+	l := &loop{Engine: e, conn: workerproto.NewConn(theirs)}
 	if start.BudgetMillis == 0 {
 		start.BudgetMillis = 10_000
 	}
@@ -67,6 +67,24 @@ func begin(t *testing.T, start workerproto.Start) *peer {
 	}()
 	t.Cleanup(func() { p.conn.Close(); <-p.done })
 	return p
+}
+
+// socketPair is what a worker has: a net.Pipe has no room for two that write at once.
+func socketPair(t *testing.T) (net.Conn, net.Conn) {
+	t.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]net.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "channel")
+		if ends[i], err = net.FileConn(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	return ends[0], ends[1]
 }
 
 // next gives the next event.
@@ -307,31 +325,54 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// An interrupt wakes a worker that waits, and stops one that computes.
-func TestInterrupt(t *testing.T) {
-	for _, source := range []string{`await new Promise(r => setTimeout(r, 1e6))`, `for (;;);`} {
-		p := begin(t, workerproto.Start{Source: []byte(source)})
-		if _, ok := p.next().(*workerproto.Prepared); !ok {
-			t.Fatal("not prepared")
+// A deadline wakes a worker that waits, and stops one that computes.
+func TestDeadline(t *testing.T) {
+	for _, source := range []string{`await new Promise(r => setTimeout(r, 1e6))`, `for (;;);`, `await tools.echo(1)`} {
+		p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool), BudgetMillis: 100})
+		for {
+			m := p.next()
+			if f, ok := m.(*workerproto.Failed); ok {
+				if f.Code != "timeout" {
+					t.Errorf("%s: got %+v", source, f)
+				}
+				break
+			}
 		}
-		go p.conn.Write(&workerproto.Interrupt{Reason: "timeout"})
-		if _, end := p.last(nil); end.(*workerproto.Failed).Code != "timeout" {
-			t.Errorf("got %+v", end)
+	}
+}
+
+// An interrupt ends a worker that waits.
+func TestInterrupt(t *testing.T) {
+	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`), Tools: []byte(echoTool)})
+	for {
+		switch m := p.next().(type) {
+		case *workerproto.Idle:
+			if err := p.conn.Write(&workerproto.Interrupt{Reason: "timeout"}); err != nil {
+				t.Fatal(err)
+			}
+		case *workerproto.Failed:
+			if m.Code != "timeout" {
+				t.Errorf("got %+v", m)
+			}
+			return
 		}
 	}
 }
 
 // A worker whose supervisor is gone ends.
 func TestSupervisorGone(t *testing.T) {
-	ours, theirs := net.Pipe()
 	gone := make(chan int, 1)
-	l := newLoop(&Engine{exit: func(code int) { gone <- code }}, workerproto.NewConn(theirs))
-	go l.readCommands()
-	ours.Close()
-	select {
-	case <-gone:
-	case <-time.After(10 * time.Second):
-		t.Fatal("it goes on")
+	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`), Tools: []byte(echoTool)})
+	p.engine.exit = func(code int) { gone <- code }
+	for {
+		if _, ok := p.next().(*workerproto.Idle); ok {
+			break
+		}
+	}
+	p.conn.Close()
+	<-p.done
+	if code := <-gone; code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 

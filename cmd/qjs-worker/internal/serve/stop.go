@@ -1,44 +1,38 @@
 package serve
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // The reasons to stop guest code. The first one stays.
 const (
-	running int32 = iota
+	running = iota
 	stopTimeout
 	stopOutput
 	stopPending
 )
 
-// stop is the guest's soft stop. The engine asks now every few thousand steps; the
-// deadline is looked at there too, because the goroutine that reads the supervisor's
-// interrupt may not get to run while wasm code does.
+// stop is the guest's soft stop. The engine asks now every few thousand steps.
 type stop struct {
-	why      atomic.Int32
-	deadline atomic.Int64 // nanoseconds of the monotonic clock since start, 0 for none
-	start    time.Time
+	why   int
+	start time.Time
+	limit time.Duration // 0 for none
 }
 
 func (s *stop) after(d time.Duration) {
-	s.start = time.Now()
-	s.deadline.Store(int64(d))
+	s.start, s.limit = time.Now(), d
 }
 
 // end is when the time is up.
-func (s *stop) end() time.Time { return s.start.Add(time.Duration(s.deadline.Load())) }
+func (s *stop) end() time.Time { return s.start.Add(s.limit) }
 
-func (s *stop) set(why int32) { s.why.CompareAndSwap(running, why) }
+func (s *stop) set(why int) {
+	if s.why == running {
+		s.why = why
+	}
+}
 
 func (s *stop) now() bool {
-	if s.why.Load() != running {
-		return true
-	}
-	if d := s.deadline.Load(); d != 0 && int64(time.Since(s.start)) >= d {
+	if s.limit != 0 && time.Since(s.start) >= s.limit {
 		s.set(stopTimeout)
-		return true
 	}
-	return false
+	return s.why != running
 }

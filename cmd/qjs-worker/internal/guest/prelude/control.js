@@ -2,12 +2,11 @@
 // for (its promise, calls, timers, rejections) is reachable from here, inside the VM,
 // so that an image of it is the whole run.
 
-let outcome = 0; // 0 running, 1 completed, 2 failed
 let result = ""; // JSON text of the value, or of the failure
 let reason; // what it failed with
 
 const complete = (value) => {
-	if (outcome !== 0) return;
+	if (board[0] !== 0) return;
 	let text;
 	try {
 		text = encode(value);
@@ -16,14 +15,14 @@ const complete = (value) => {
 		return;
 	}
 	// A getter may have failed the run meanwhile, in a way that nobody catches.
-	if (outcome !== 0) return;
-	outcome = 1;
+	if (board[0] !== 0) return;
+	board[0] = 1;
 	result = text;
 };
 
 const fail = (e) => {
-	if (outcome === 2) return;
-	outcome = 2;
+	if (board[0] === 2) return;
+	board[0] = 2;
 	reason = e;
 	result = failure(e);
 	host.failed(); // to look at the reason: it may be a stop of the engine's
@@ -69,14 +68,13 @@ return {
 	run,
 	settle,
 	refuse,
-	pendingCalls,
 	nextTimer,
 	sequence: () => lastSequence,
 	fire,
 	uncaught,
 	rejected,
 	firstUnhandled,
-	outcome: () => outcome,
+	board,
 	result: () => result,
 	reason: () => reason,
 };

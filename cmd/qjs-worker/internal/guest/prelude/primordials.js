@@ -102,3 +102,7 @@ const expose = (name, value) => {
 // stack, to the guest (CallSite.getFunction); the engine reads it from a slot that only this
 // accessor sets.
 delete Error.prepareStackTrace;
+
+// What the host reads from memory, without a call: the run's outcome (0 running, 1
+// completed, 2 failed), its unsettled calls, and its live timers.
+const board = new Float64Array(3);

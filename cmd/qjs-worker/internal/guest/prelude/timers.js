@@ -74,6 +74,7 @@ const startTimer = (name, callback, delay, args, repeats) => {
 	wait = finite(wait) ? min(max(floor(wait), repeats ? 1 : 0), maxDelay) : repeats ? 1 : 0;
 	const node = { __proto__: null, id: ++lastTimer, callback, args, every: repeats ? wait : -1, due: 0, sequence: 0, child: null, next: null };
 	timers.set(node.id, node);
+	board[2]++;
 	enqueue(node, host.now() + wait);
 	return node.id;
 };
@@ -84,6 +85,7 @@ const stopTimer = (id) => {
 	const node = timers.get(id);
 	if (node === undefined) return;
 	timers.delete(id);
+	board[2]--;
 	node.callback = node.args = null;
 	if (++cancelled > 1000 && cancelled > 2 * timers.size) {
 		// A cell that starts and stops long timers in a loop must not fill its heap.
@@ -118,6 +120,7 @@ const fire = (now, limit) => {
 	const { callback, args } = node;
 	if (node.every < 0) {
 		timers.delete(node.id);
+		board[2]--;
 	} else {
 		enqueue(node, max(node.due + node.every, now));
 	}

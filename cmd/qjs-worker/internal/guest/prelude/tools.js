@@ -34,6 +34,7 @@ const request = (error, method, tool, value, shown, wrong) => {
 		return promise;
 	}
 	const id = ++lastCall;
+	board[1]++;
 	calls.set(id, { __proto__: null, resolve, reject, error, tool });
 	host.call(id, method, toWellFormed(tool), input);
 	return promise;
@@ -43,6 +44,7 @@ const settle = (id, text) => {
 	const call = calls.get(id);
 	if (call === undefined) return false;
 	calls.delete(id);
+	board[1]--;
 	let value;
 	try {
 		value = jsonParse(text);
@@ -58,12 +60,11 @@ const refuse = (id, text) => {
 	const call = calls.get(id);
 	if (call === undefined) return false;
 	calls.delete(id);
+	board[1]--;
 	const { message, toolId, code, started } = jsonParse(text);
 	call.reject(toolError(call.error, message, toolId === "" ? call.tool : toolId, code, started));
 	return true;
 };
-
-const pendingCalls = () => calls.size;
 
 const base = {
 	search(query, options) {
