@@ -8,11 +8,11 @@ cd "$(dirname -- "$0")/.."
 internal=cmd/qjs-worker/internal
 stamp=.cache/stamps/images
 
-# The engine, the prelude, what embeds them, and everything in dist/, images included.
+# The engine, the prelude, the parser, what embeds them, and everything in dist/, images included.
 state() {
 	{
 		find "$internal/assets/dist" -type f ! -name '.*'
-		find "$internal/assets" "$internal/engine" "$internal/guest" -type f ! -name '*_test.go' \
+		find "$internal/assets" "$internal/engine" "$internal/guest" "$internal/cell" -type f ! -name '*_test.go' \
 			\( -name '*.go' -o -name '*.js' -o -name '*.ts' \) ! -path '*/testdata/*' ! -path '*/dist/*'
 		echo go.mod
 	} | sort | while read -r file; do

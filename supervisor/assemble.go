@@ -47,6 +47,9 @@ func (r *run) result(fail *failure) *Result {
 		end.Status, end.Code = string(Failed), string(fail.code)
 	}
 	r.record(end)
+	if r.emitter != nil {
+		r.emitter.close()
+	}
 	return res
 }
 

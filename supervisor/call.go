@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
@@ -31,7 +32,12 @@ func (r *run) carry(c *call) {
 		m = &workerproto.ToolResult{ID: c.id, Failed: true, Error: res.err.Message, ToolID: toolIDOf(c), Code: res.err.Code, Started: res.err.Started}
 	}
 	r.ledger.results <- res
-	if r.child.Conn.Write(m) == nil {
+	err = r.child.Conn.Write(m)
+	if errors.Is(err, workerproto.ErrRefused) { // a fault of ours, and the cell must not wait for ever
+		r.s.opts.Logger.Error("a nested call's result cannot be sent", "run", r.id, "tool", toolIDOf(c), "error", err)
+		err = r.child.Conn.Write(&workerproto.ToolResult{ID: c.id, Failed: true, Error: "the result cannot be sent", Code: codeToolFailed, Started: "unknown"})
+	}
+	if err == nil {
 		r.written <- c.id
 	}
 }
@@ -119,8 +125,8 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 		return json.RawMessage("null"), nil
 	case len(value) > workerproto.MaxToolResult || int64(len(value)) > r.p.Limits.MemoryBytes:
 		return nil, &ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, more than a cell can take; ask for less of it", tool.ID, len(value)), Code: codeResultSize}
-	case !json.Valid(value):
-		return nil, &ToolError{Message: fmt.Sprintf("tool %q returned what is not JSON", tool.ID)}
+	case !json.Valid(value) || !utf8.Valid(value):
+		return nil, &ToolError{Message: fmt.Sprintf("tool %q returned what is not JSON in UTF-8", tool.ID)}
 	}
 	return value, nil
 }

@@ -76,7 +76,7 @@ func toolError(err error) *ToolError {
 		out.Started = "yes"
 	}
 	// What cannot cross must not cost the guest its answer.
-	out.Message = strings.ToValidUTF8(clip(out.Message, 32<<10), "\ufffd")
-	out.Code = strings.ToValidUTF8(clip(out.Code, 64), "\ufffd")
+	out.Message = clip(strings.ToValidUTF8(out.Message, "\ufffd"), 32<<10)
+	out.Code = clip(strings.ToValidUTF8(out.Code, "\ufffd"), 64)
 	return &out
 }

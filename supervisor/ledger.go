@@ -24,6 +24,7 @@ type call struct {
 	started atomic.Bool // the executor has it
 	toolID  atomic.Value
 	begun   time.Time
+	settled bool // only the loop's
 }
 
 // callResult is a call's end, from its goroutine.
@@ -45,10 +46,12 @@ type ledger struct {
 	bytes   int              // input bytes of those
 	results chan callResult  // never blocks its writers: one place for each running call
 
-	infos   []CallInfo // the first maxCallInfos
-	omitted int        // how many more there were
-	calls   map[int]*call
+	infos   []CallInfo    // the first maxCallInfos
+	omitted int           // how many more there were
+	calls   map[int]*call // those of infos that did not settle
 	counts  Counts
+	done    int // of counts.Call
+	failed  int
 	busy    time.Time     // when running became non-empty
 	tools   time.Duration // how long it was
 }
@@ -122,21 +125,25 @@ func (l *ledger) settle(res callResult) {
 	c := res.call
 	l.open--
 	l.bytes -= len(c.input)
+	c.settled = true
+	state := NotStarted
+	switch {
+	case c.method != "call":
+		return
+	case res.err == nil:
+		state = Done
+		l.done++
+	case c.started.Load():
+		state = CallFailed
+		l.failed++
+	}
 	if c.info < 0 {
 		return
 	}
-	info := &l.infos[c.info]
 	delete(l.calls, c.info)
-	info.Millis = millis(time.Since(c.begun))
-	if id, ok := c.toolID.Load().(string); ok {
-		info.ToolID = id
-	}
-	switch {
-	case res.err == nil:
-		info.State = Done
-	case c.started.Load():
-		info.State = CallFailed
-	}
+	l.infos[c.info].State = state
+	l.infos[c.info].ToolID = toolIDOf(c)
+	l.infos[c.info].Millis = millis(time.Since(c.begun))
 }
 
 // free gives the place of a call back whose result the worker has taken.
@@ -154,9 +161,7 @@ func (l *ledger) quiet() bool { return l.open == 0 }
 func (l *ledger) list(runID string) []CallInfo {
 	infos := append([]CallInfo{}, l.infos...)
 	for i, c := range l.calls { // those that did not settle
-		if id, ok := c.toolID.Load().(string); ok {
-			infos[i].ToolID = id
-		}
+		infos[i].ToolID = toolIDOf(c)
 		if c.started.Load() {
 			infos[i].State = InFlight
 			infos[i].Millis = millis(time.Since(c.begun))
@@ -173,10 +178,12 @@ func (l *ledger) story() string {
 	if l.counts.Call == 0 {
 		return ""
 	}
-	var states = map[CallState]int{}
-	for _, info := range l.list("") {
-		states[info.State]++
+	inFlight := 0
+	for _, c := range l.running {
+		if c.method == "call" && !c.settled && c.started.Load() {
+			inFlight++
+		}
 	}
-	return fmt.Sprintf("; of %d nested tool calls %d were done, %d failed, %d were in flight and may have taken effect, %d were not started",
-		l.counts.Call, states[Done], states[CallFailed], states[InFlight], states[NotStarted])
+	return fmt.Sprintf(" (of %d nested tool calls %d were done, %d failed, %d were in flight and may have taken effect, %d were not started)",
+		l.counts.Call, l.done, l.failed, inFlight, l.counts.Call-l.done-l.failed-inFlight)
 }

@@ -32,10 +32,12 @@ type Program struct {
 	// ParentCallID is the id of the exec call that the model made, for nested calls and
 	// the trajectory.
 	ParentCallID string
-	// Output, if not nil, receives each output item as it is emitted, in order (SPEC
-	// 9.4). It is called on the run's loop: it must be quick and must not call back.
+	// Output, if not nil, receives each output item as it is emitted, in order, one at a
+	// time (SPEC 9.4). Exec returns after the last one was taken: a function that blocks
+	// holds the answer up, and neither the run's limits nor its worker's end.
 	Output func(Item)
-	// Trajectory, if not nil, receives the run's events, in order.
+	// Trajectory, if not nil, receives the run's events, in order. Events that its sink
+	// is too slow for are dropped and counted.
 	Trajectory *trajectory.Recorder
 }
 

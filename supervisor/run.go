@@ -26,6 +26,7 @@ type run struct {
 	child    *process.Child
 	events   chan event
 	written  chan uint64 // ids of results that the worker has taken
+	emitter  *emitter    // nil if nobody listens
 	ledger   ledger
 	budget   workerproto.Budget
 	output   []Item
@@ -58,6 +59,9 @@ func newRun(s *Supervisor, p Program) *run {
 	}
 	r.written = make(chan uint64, p.Limits.PendingToolCalls)
 	r.ledger.init(p.Limits)
+	if p.Output != nil || p.Trajectory != nil {
+		r.emitter = newEmitter()
+	}
 	return r
 }
 
@@ -249,7 +253,7 @@ func (r *run) emit(m *workerproto.Output) error {
 	r.output = append(r.output, item)
 	r.record(trajectory.Event{Kind: trajectory.Output, Status: m.Kind, Data: r.p.Trajectory.Describe(m.JSON)})
 	if r.p.Output != nil {
-		r.p.Output(item)
+		r.emitter.add(func() { r.p.Output(item) }, true)
 	}
 	return nil
 }
@@ -416,9 +420,15 @@ func (r *run) hit(field string) {
 	r.limits = append(r.limits, field)
 }
 
+// record may be called from the loop and from calls.
 func (r *run) record(e trajectory.Event) {
-	e.RunID, e.Parent = r.id, r.p.ParentCallID
-	r.p.Trajectory.Record(e)
+	if r.p.Trajectory == nil {
+		return
+	}
+	e.RunID, e.Parent, e.Time = r.id, r.p.ParentCallID, time.Now().UTC()
+	if !r.emitter.add(func() { r.p.Trajectory.Record(e) }, e.Kind == trajectory.End) {
+		r.p.Trajectory.Drop()
+	}
 }
 
 func (r *run) describe(text string) *trajectory.Data {

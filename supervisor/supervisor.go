@@ -29,6 +29,10 @@ type Options struct {
 	Limits limits.Limits
 	// MaxWorkers bounds the workers at once. 0 means 2 × CPUs (SPEC 13.5).
 	MaxWorkers int
+	// Isolation says what must be around a worker. Nothing of it can be had yet beyond the
+	// layers of [Telemetry]; what asks for more fails each run as [RuntimeUnavailable]
+	// (SPEC 15.2). The zero value asks for nothing.
+	Isolation limits.IsolationConfig
 	// Logger gets what an operator should know. Nil drops it. It never sees source,
 	// input, results or output.
 	Logger *slog.Logger
@@ -129,6 +133,9 @@ func (s *Supervisor) place(ctx context.Context) (release func(), err error) {
 
 // start starts a worker.
 func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
+	if err := checkIsolation(s.opts.Isolation); err != nil {
+		return nil, err
+	}
 	spawner, err := s.spawn()
 	if err != nil {
 		return nil, err

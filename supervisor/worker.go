@@ -89,8 +89,7 @@ func cacheDir(dir string) (string, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
 		if err != nil {
-			// No home directory: compile anew each time rather than share a cache in /tmp.
-			return "", nil
+			return "", nil // no home directory: the spawner's own will do
 		}
 		dir = filepath.Join(base, "codemode-supervisor", "code")
 	}

@@ -3,6 +3,7 @@ package workerproto
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -11,11 +12,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
+// ErrRefused is wrapped by the error of a message that breaks the rules of its type.
+// Nothing of it was sent.
+var ErrRefused = errors.New("message refused")
+
 // Append appends m's frame to b. A message that breaks the rules of its type is an
 // error and appends nothing.
 func Append(b []byte, m Message) ([]byte, error) {
 	if reason := m.check(); reason != "" {
-		return b, fmt.Errorf("encoding a %s frame: %s", m.Type(), reason)
+		return b, fmt.Errorf("%w: %s frame: %s", ErrRefused, m.Type(), reason)
 	}
 	start := len(b)
 	buf := bytes.NewBuffer(append(b, magic0, magic1, Version, byte(m.Type()), 0, 0, 0, 0))
@@ -25,7 +30,7 @@ func Append(b []byte, m Message) ([]byte, error) {
 	frame := buf.Bytes()
 	body := len(frame) - start - headerBytes
 	if limit := kinds[m.Type()].maxBody; body > int(limit) {
-		return b, fmt.Errorf("encoding a %s frame: %d bytes, at most %d are allowed", m.Type(), body, limit)
+		return b, fmt.Errorf("%w: %s frame: %d bytes, at most %d are allowed", ErrRefused, m.Type(), body, limit)
 	}
 	binary.BigEndian.PutUint32(frame[start+4:], uint32(body))
 	return frame, nil

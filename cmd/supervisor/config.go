@@ -45,7 +45,6 @@ func (c *cli) configCommand() *cobra.Command {
 		},
 	}
 	show.Flags().StringArrayVar(&set, "set", nil, "set one field, such as timeoutMs=500; repeatable")
-	show.Flags().Bool("json", true, "the output is always JSON")
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
@@ -55,7 +54,6 @@ func (c *cli) configCommand() *cobra.Command {
 			return err
 		},
 	}
-	schema.Flags().Bool("json", true, "the output is always JSON")
 	cmd.AddCommand(check, show, schema)
 	return cmd
 }

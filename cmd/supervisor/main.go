@@ -1,5 +1,5 @@
-// Command supervisor runs programs that a language model wrote, each in a locked-up
-// worker process, with the tools that they may call.
+// Command supervisor runs programs that a language model wrote, each in a worker
+// process of its own, with the tools that they may call.
 package main
 
 import (
@@ -131,7 +131,7 @@ Exit codes:
 func (c *cli) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "supervisor",
-		Short:         "Run model-written programs in locked-up workers",
+		Short:         "Run model-written programs, each in a worker process of its own",
 		Long:          rootLong,
 		Example:       rootExample,
 		SilenceErrors: true,
@@ -144,13 +144,16 @@ func (c *cli) rootCommand() *cobra.Command {
 		return &usageError{err, fmt.Sprintf("%q lists the options", cmd.CommandPath()+" --help")}
 	})
 	root.PersistentFlags().StringVar(&c.logFormat, "log-format", "text", "format of the log on stderr: text or json")
-	root.PersistentFlags().StringVar(&c.logLevel, "log-level", "error", "least level that is logged: debug, info, warn or error")
+	root.PersistentFlags().StringVar(&c.logLevel, "log-level", "", "log to stderr from this level on: debug, info, warn or error (default: no log)")
 	root.AddCommand(c.runCommand(), c.configCommand(), c.versionCommand())
 	return root
 }
 
 // logger writes to stderr. It never gets source, input, results or output.
 func (c *cli) logger() (*slog.Logger, error) {
+	if c.logLevel == "" {
+		return slog.New(slog.DiscardHandler), nil
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
 		return nil, &usageError{fmt.Errorf("--log-level %q is no level", c.logLevel), "use debug, info, warn or error"}

@@ -89,6 +89,7 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 		WorkerSHA256: config.Supervisor.WorkerSHA256,
 		Limits:       config.Limits,
 		MaxWorkers:   config.Supervisor.MaxWorkers,
+		Isolation:    config.Supervisor.Isolation,
 		Logger:       log,
 	})
 	if err != nil {
@@ -111,8 +112,11 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	}
 	result := s.Exec(ctx, *program)
 	if program.Trajectory != nil {
-		if dropped, err := program.Trajectory.Err(); err != nil {
+		switch dropped, err := program.Trajectory.Err(); {
+		case err != nil:
 			fmt.Fprintf(c.stderr, "supervisor: warning: %v (%d events are missing)\n", err, dropped)
+		case dropped > 0:
+			fmt.Fprintf(c.stderr, "supervisor: warning: the trajectory lacks %d events that its file was too slow for\n", dropped)
 		}
 	}
 	return c.report(f.json, printer, result)

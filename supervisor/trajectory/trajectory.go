@@ -79,8 +79,9 @@ type Recorder struct {
 // New makes a Recorder. It does not own what the sink writes to.
 func New(sink Sink, policy Policy) *Recorder { return &Recorder{sink: sink, policy: policy} }
 
-// Record adds an event; Seq and Time are filled in. A nil Recorder drops it. Once the
-// sink has failed, events are counted and dropped: a full disk must not stop a run.
+// Record adds an event; Seq is filled in, and Time if it is zero. A nil Recorder drops it.
+// Once the sink has failed, events are counted and dropped: a full disk must not stop a
+// run.
 func (r *Recorder) Record(e Event) {
 	if r == nil {
 		return
@@ -88,7 +89,9 @@ func (r *Recorder) Record(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
-	e.Seq, e.Time = r.seq, time.Now().UTC()
+	if e.Seq = r.seq; e.Time.IsZero() {
+		e.Time = time.Now().UTC()
+	}
 	if r.err != nil {
 		r.dropped++
 		return
@@ -97,6 +100,13 @@ func (r *Recorder) Record(e Event) {
 		r.err = fmt.Errorf("writing the trajectory: %w", err)
 		r.dropped++
 	}
+}
+
+// Drop counts an event that did not reach the sink.
+func (r *Recorder) Drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped++
 }
 
 // Describe gives the data that the policy allows to be recorded of content. content must
@@ -113,7 +123,7 @@ func (r *Recorder) Describe(content []byte) *Data {
 	return d
 }
 
-// Err gives the sink's first error and how many events were dropped for it.
+// Err gives how many events were dropped, and the sink's first error.
 func (r *Recorder) Err() (dropped uint64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

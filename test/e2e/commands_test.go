@@ -37,6 +37,8 @@ import (
 //	within MS COMMAND…            the command's program took no longer, by its own count and by ours
 //	noworkers [MS]                no worker is alive (after MS at the latest)
 //	signal NAME ARG…              runs `supervisor run ARG…`, waits for its first line, sends the signal
+//	inside environ|fd ARG…        runs a cell and prints what /proc has of its worker
+//	gone FILE                     the process whose number is in the file is gone, or is within a second
 //	repeat FILE N TEXT            appends N times TEXT to a file
 //	otherworker FILE              builds a worker of another protocol version
 var commands map[string]func(*testscript.TestScript, bool, []string)
@@ -47,7 +49,7 @@ func init() {
 		"cell":       cmdCell, "completes": cmdCompletes, "fails": cmdFails,
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
 		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
-		"noworkers": cmdNoWorkers, "signal": cmdSignal, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
+		"noworkers": cmdNoWorkers, "signal": cmdSignal, "inside": cmdInside, "gone": cmdGone, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
 	}
 }
 
@@ -335,36 +337,78 @@ func cmdNoWorkers(ts *testscript.TestScript, neg bool, args []string) {
 
 // cmdSignal sends a signal to the program when the cell has printed its first line.
 func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
-	s := of(ts)
 	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[0]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[0])
 	}
-	cmd := exec.Command(filepath.Join(ts.Getenv("BIN"), "supervisor"), append([]string{"run"}, args[1:]...)...)
+	of(ts).during(ts, args[1:], sig, func(int) {})
+}
+
+// cmdInside looks at the worker of a cell that runs.
+func cmdInside(ts *testscript.TestScript, neg bool, args []string) {
+	of(ts).during(ts, append([]string{"-e", `text("ready"); for(;;);`}, args[1:]...), syscall.SIGTERM, func(pid int) {
+		name := fmt.Sprintf("/proc/%d/%s", pid, args[0])
+		if args[0] == "environ" {
+			b, err := os.ReadFile(name)
+			ts.Check(err)
+			ts.Stdout().Write(bytes.ReplaceAll(b, []byte{0}, []byte("\n")))
+			return
+		}
+		entries, err := os.ReadDir(name)
+		ts.Check(err)
+		for _, e := range entries {
+			target, _ := os.Readlink(filepath.Join(name, e.Name()))
+			fmt.Fprintln(ts.Stdout(), e.Name(), target)
+		}
+	})
+}
+
+// during runs a cell, calls do with its worker when it has printed its first line, and ends
+// the program with the signal.
+func (s *story) during(ts *testscript.TestScript, args []string, sig syscall.Signal, do func(worker int)) {
+	cmd := exec.Command(filepath.Join(ts.Getenv("BIN"), "supervisor"), append([]string{"run"}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, key := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR", "WORK"} {
+	for _, key := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR", "SECRET_OF_THE_GATEWAY"} {
 		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	stdin, err := os.Open(os.Args[0]) // a file that nobody below must have open
+	ts.Check(err)
+	defer stdin.Close()
+	cmd.Stdin = stdin
 	stdout, err := cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	timer := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
 	defer timer.Stop()
+	defer cmd.Process.Kill() // where we give up early
 	if line, err := firstLine(stdout); err != nil {
-		cmd.Wait()
 		ts.Fatalf("it said %q, then: %v\n%s", line, err, stderr.Bytes())
 	}
-	if len(workers(s.t)) == 0 {
-		ts.Fatalf("a cell runs, and no worker is found")
+	pids := workers(s.t)
+	if len(pids) != 1 {
+		ts.Fatalf("one cell runs, and the workers are %v", pids)
 	}
+	do(pids[0])
 	began := time.Now()
 	ts.Check(cmd.Process.Signal(sig))
 	cmd.Wait()
 	s.wall = time.Since(began)
 	s.exit = cmd.ProcessState.ExitCode()
 	ts.Logf("ended %v after the signal: %v\n%s", s.wall, cmd.ProcessState, stderr.Bytes())
+}
+
+func cmdGone(ts *testscript.TestScript, neg bool, args []string) {
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(one(ts, args))))
+	ts.Check(err)
+	await(of(ts).t, time.Second, fmt.Sprintf("the end of process %d", pid), func() bool {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return true
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // dead, and nobody has reaped it yet
+		return err == nil && bytes.Contains(stat, []byte(") Z "))
+	})
 }
 
 func cmdRepeat(ts *testscript.TestScript, neg bool, args []string) {

@@ -9,6 +9,7 @@ import (
 	"net/rpc"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,7 +24,7 @@ import (
 // Config says which program is the worker and how it is started.
 type Config struct {
 	Path         string        // the worker's binary, absolute
-	CacheDir     string        // its compiled-code cache, "" for none
+	CacheDir     string        // its compiled-code cache, "" for one that lasts as long as the Spawner
 	StartTimeout time.Duration // from fork to ready; 0 means 10 s
 }
 
@@ -46,6 +47,12 @@ func NewSpawner(cfg Config) (*Spawner, error) {
 	dir, err := os.MkdirTemp("", "codemode-")
 	if err != nil {
 		return nil, fmt.Errorf("making the runtime directory: %w", err)
+	}
+	if cfg.CacheDir == "" {
+		cfg.CacheDir = filepath.Join(dir, "code")
+		if err := os.Mkdir(cfg.CacheDir, 0o700); err != nil {
+			return nil, err
+		}
 	}
 	s := &Spawner{cfg: cfg, dir: dir, forks: make(chan func())}
 	s.wg.Go(func() {

@@ -24,6 +24,7 @@ type Assets struct {
 	Wasm   []byte        // quickjs.wasm
 	Guest  *engine.Image // a VM with the prelude
 	Parser *engine.Image // a VM with the JavaScript parser
+	Code   *engine.Code  // the wasm, compiled for the machine of the build
 }
 
 // Load reads the assets. The images refer to the binary's own memory.
@@ -42,13 +43,19 @@ func Load() (*Assets, error) {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
 		}
 	}
-	return a, nil
+	code, err := Read(CodeFile)
+	if err != nil {
+		return nil, err
+	}
+	a.Code = new(engine.Code)
+	return a, a.Code.UnmarshalBinary(code)
 }
 
 // The generated files.
 const (
 	GuestImage  = "guest.img"
 	ParserImage = "parser.img"
+	CodeFile    = "code.bin"
 )
 
 // Read reads one embedded file. The error is [ErrMissing] if it is not there.

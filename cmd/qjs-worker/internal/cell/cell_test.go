@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(run1(m)) }
 func run1(m *testing.M) int {
 	wasm, err := os.ReadFile("../assets/dist/quickjs.wasm")
 	if err == nil {
-		testModule, err = engine.Compile(context.Background(), wasm, "")
+		testModule, err = engine.Compile(context.Background(), wasm, "", nil)
 	}
 	if err == nil {
 		testImage, err = BuildImage(testModule, acornSource())

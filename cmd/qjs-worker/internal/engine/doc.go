@@ -3,7 +3,7 @@
 // It knows values, promises, jobs, host functions, limits and memory images, and
 // nothing of protocols or tools. The default way to use it:
 //
-//	mod, err := engine.Compile(ctx, wasm, cacheDir)
+//	mod, err := engine.Compile(ctx, wasm, cacheDir, nil)
 //	vm, err := mod.Restore(image, engine.Config{Interrupt: stop}) // or mod.New
 //	defer vm.Close()
 //	v, err := vm.Eval(`1 + 2`, "cell.js", engine.Script)

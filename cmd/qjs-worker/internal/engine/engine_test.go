@@ -38,7 +38,7 @@ func module(t testing.TB) *Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Compile(context.Background(), wasm(t), dir)
+	m, err := Compile(context.Background(), wasm(t), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ func TestTwin(t *testing.T) {
 	dir := t.TempDir()
 	load := func() bool { // tells whether the twin was taken
 		t.Helper()
-		m, err := Compile(context.Background(), wasm(t), dir)
+		m, err := Compile(context.Background(), wasm(t), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -523,6 +523,79 @@ func TestTwin(t *testing.T) {
 			t.Error("an entry outside of the cache was taken")
 		}
 	})
+}
+
+// Code that was compiled ahead spares the first start on a machine the compiling, and
+// on another kind of processor it does no harm.
+func TestPrecompiled(t *testing.T) {
+	code, err := Precompile(context.Background(), wasm(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := code.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(dir string, stored []byte) (twin bool) {
+		t.Helper()
+		var code Code
+		if err := code.UnmarshalBinary(stored); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Compile(context.Background(), wasm(t), dir, &code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		twin = len(m.spare) == 1
+		vm, err := m.New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer vm.Close()
+		if got := eval(t, vm, "6 * 7"); got != "42" {
+			t.Fatalf("got %s", got)
+		}
+		return twin
+	}
+	if !load(t.TempDir(), stored) {
+		t.Error("an empty cache was not filled")
+	}
+	// Another processor has another key, so the entry's name is not the one looked for.
+	other := bytes.Replace(stored, []byte(filepath.Base(code.Entry)), []byte(strings.Repeat("0", 64)), 1)
+	dir := t.TempDir()
+	if load(dir, other) {
+		t.Error("code for another processor was taken")
+	}
+	if !load(dir, other) {
+		t.Error("it is compiled again at each start")
+	}
+	for _, b := range []string{"", "no end", "../out\x00code", "/abs\x00code"} {
+		if new(Code).UnmarshalBinary([]byte(b)) == nil {
+			t.Errorf("%q was read", b)
+		}
+	}
+}
+
+// What killed workers left is swept, what others are working on is not.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	old, young := filepath.Join(dir, "entry-1"), filepath.Join(dir, "traps-2")
+	for _, d := range []string{old, young} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(old, epoch, epoch); err != nil {
+		t.Fatal(err)
+	}
+	sweep(dir)
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old one is there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("the young one is gone")
+	}
 }
 
 func TestMakeTwinRefuses(t *testing.T) {

@@ -36,22 +36,42 @@ func runtimeConfig() wazero.RuntimeConfig {
 		WithCloseOnContextDone(false)
 }
 
-// Compile compiles wasm, the quickjs.wasm of quickjs-wasi 3.7.0. A cacheDir that is
-// not empty holds the compiled code, which turns 340 ms into under 10: it is
-// executable input, so nobody but the user may be able to write there (SPEC 15.4).
-func Compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
-	if cacheDir != "" {
-		m, err := open(ctx, wasm, cacheDir)
-		if err != nil {
-			return nil, err
-		}
-		if m.compiled, err = m.compileTwin(wasm, cacheDir); err == nil && m.works() {
+// Compile loads wasm, the quickjs.wasm of quickjs-wasi 3.7.0. A cacheDir that is not
+// empty holds the compiled code, which turns 340 ms into under 10: it is executable
+// input, so nobody but the user may be able to write there (SPEC 15.4). code, if not
+// nil, fills an empty cache; on a processor that it does not fit it is passed over.
+func Compile(ctx context.Context, wasm []byte, cacheDir string, code *Code) (*Module, error) {
+	if cacheDir == "" {
+		return compile(ctx, wasm, "")
+	}
+	if m := load(ctx, wasm, cacheDir); m != nil {
+		return m, nil
+	}
+	if code != nil && code.seed(wasm, cacheDir) == nil {
+		if m := load(ctx, wasm, cacheDir); m != nil {
 			return m, nil
 		}
-		m.Close()
-		// A cache that cannot be filled is slow and not wrong.
-		_ = addTwin(ctx, wasm, cacheDir)
 	}
+	// A cache that cannot be filled is slow and not wrong.
+	_ = addTwin(ctx, wasm, cacheDir)
+	return compile(ctx, wasm, cacheDir)
+}
+
+// load takes the code from the cache, or gives nil.
+func load(ctx context.Context, wasm []byte, cacheDir string) *Module {
+	m, err := open(ctx, wasm, cacheDir)
+	if err != nil {
+		return nil
+	}
+	if m.compiled, err = m.compileTwin(wasm, cacheDir); err == nil && m.works() {
+		return m
+	}
+	m.Close()
+	return nil
+}
+
+// compile loads the module itself, validation and all.
+func compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
 	m, err := open(ctx, wasm, cacheDir)
 	if err != nil {
 		return nil, err

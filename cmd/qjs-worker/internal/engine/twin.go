@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -67,6 +68,67 @@ func makeTwin(wasm []byte) ([]byte, error) {
 	return twin, nil
 }
 
+// Code is machine code that was compiled ahead, for the kind of processor that compiled
+// it: a cache entry and its name. A worker that brings it need not compile on the first
+// start on a machine.
+type Code struct {
+	Entry string // path in a code cache
+	Bytes []byte
+}
+
+// Precompile compiles wasm for this machine.
+func Precompile(ctx context.Context, wasm []byte) (*Code, error) {
+	dir, err := os.MkdirTemp("", "precompile-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := addTwin(ctx, wasm, dir); err != nil {
+		return nil, err
+	}
+	entry, err := os.ReadFile(twinMarker(dir, wasm))
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, string(entry)))
+	return &Code{string(entry), b}, err
+}
+
+// MarshalBinary stores the name, a NUL, and the code.
+func (c *Code) MarshalBinary() ([]byte, error) {
+	return append(append([]byte(c.Entry), 0), c.Bytes...), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote. Bytes refer to b.
+func (c *Code) UnmarshalBinary(b []byte) error {
+	name, code, ok := bytes.Cut(b, []byte{0})
+	if !ok || !filepath.IsLocal(string(name)) {
+		return errors.New("engine: not precompiled code")
+	}
+	c.Entry, c.Bytes = string(name), code
+	return nil
+}
+
+// seed puts code that was compiled ahead into a cache that has none.
+func (c *Code) seed(wasm []byte, cacheDir string) error {
+	if err := replaceFile(filepath.Join(cacheDir, c.Entry), c.Bytes); err != nil {
+		return err
+	}
+	return replaceFile(twinMarker(cacheDir, wasm), []byte(c.Entry))
+}
+
+// sweep removes what killed workers left behind while they compiled.
+func sweep(cacheDir string) {
+	for _, pattern := range []string{"entry-*", "traps-*"} {
+		dirs, _ := filepath.Glob(filepath.Join(cacheDir, pattern))
+		for _, dir := range dirs {
+			if info, err := os.Lstat(dir); err == nil && time.Since(info.ModTime()) > 10*time.Minute {
+				os.RemoveAll(dir)
+			}
+		}
+	}
+}
+
 // errNoTwin says that the cache has no code for a twin yet.
 var errNoTwin = errors.New("engine: no twin in the code cache")
 
@@ -95,6 +157,7 @@ func (m *Module) compileTwin(wasm []byte, cacheDir string) (wazero.CompiledModul
 
 // addTwin gives the cache the code of wasm, which it has, under the name of its twin.
 func addTwin(ctx context.Context, wasm []byte, cacheDir string) error {
+	sweep(cacheDir)
 	twin, err := makeTwin(wasm)
 	if err != nil {
 		return err

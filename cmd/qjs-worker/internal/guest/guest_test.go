@@ -29,7 +29,7 @@ func compileEngine() (*engine.Module, error) {
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, err
 	}
-	return engine.Compile(context.Background(), wasm, cache)
+	return engine.Compile(context.Background(), wasm, cache, nil)
 }
 
 var module = sync.OnceValues(compileEngine)

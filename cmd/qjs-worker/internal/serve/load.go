@@ -55,7 +55,7 @@ func (e *Engine) load(cacheDir string) error {
 	if err != nil {
 		return err
 	}
-	if e.mod, err = engine.Compile(context.Background(), a.Wasm, cacheDir); err != nil {
+	if e.mod, err = engine.Compile(context.Background(), a.Wasm, cacheDir, a.Code); err != nil {
 		return err
 	}
 	parser := make(chan error)

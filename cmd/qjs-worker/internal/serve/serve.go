@@ -85,7 +85,11 @@ func (l *loop) prepare(start *workerproto.Start) (*cell.Program, *cell.Error) {
 	if err != nil {
 		return nil, err
 	}
-	l.host.queue(&workerproto.Prepared{
+	send := l.host.queue
+	if program.Language == cell.TypeScript {
+		send = l.host.write // a death from now on is not the transformer's
+	}
+	send(&workerproto.Prepared{
 		Language: string(program.Language), Form: string(program.Form), Fenced: program.Fenced,
 		TransformMicros: uint64(time.Since(began).Microseconds()),
 	})

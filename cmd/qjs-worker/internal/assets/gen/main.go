@@ -1,6 +1,7 @@
-// Command gen makes the worker's start images: memory of a QuickJS VM with the prelude,
-// and of one with the parser, ready to be copied into a fresh instance. They depend on
-// the wasm to the byte, so they are built where it is fetched and not committed.
+// Command gen makes what a worker has ready of its engine: the memory of a QuickJS VM
+// with the prelude, and of one with the parser, to be copied into fresh instances, and
+// the machine code for processors like this one. All depend on the wasm to the byte, so
+// they are built where it is fetched and not committed.
 //
 // It runs in the assets directory: go generate ./cmd/qjs-worker/...
 package main
@@ -33,7 +34,7 @@ func run(dist string) error {
 	if err != nil {
 		return fmt.Errorf("%w\nhint: make deps", err)
 	}
-	mod, err := engine.Compile(context.Background(), wasm, "")
+	mod, err := engine.Compile(context.Background(), wasm, "", nil)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,16 @@ func run(dist string) error {
 		}
 		fmt.Fprintf(os.Stderr, "gen: %s: %d pages, %d bytes\n", name, len(img.Pages), len(b))
 	}
-	return nil
+	code, err := engine.Precompile(context.Background(), wasm)
+	if err != nil {
+		return fmt.Errorf("compiling ahead: %w", err)
+	}
+	b, err := code.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "gen: %s: %s, %d bytes\n", assets.CodeFile, code.Entry, len(b))
+	return writeFile(filepath.Join(dist, assets.CodeFile), b)
 }
 
 // writeFile replaces a file at once: another build may be reading it.

@@ -1,0 +1,135 @@
+// Package bench measures what a cell costs, through the library and the real worker.
+// make bench runs it beside bench/node-worker, the same cells on Node.
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/supervisor"
+)
+
+// worker builds the worker as it is shipped.
+var worker = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "qjs-worker")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/qjs-worker")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	return path, cmd.Run()
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := worker(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// runner runs cells in fresh workers. The compiled code is cached, as it is after the
+// first cell on a machine.
+func runner(b *testing.B) func(code string) *supervisor.Result {
+	b.Helper()
+	path, err := worker()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cache := filepath.Join(filepath.Dir(path), "code")
+	s, err := supervisor.New(supervisor.Options{Worker: path, CacheDir: cache})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	cat, _, err := catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client}}, catalog.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	run := func(code string) *supervisor.Result {
+		res := s.Exec(context.Background(), supervisor.Program{
+			Code: code, Catalog: cat,
+			Executor: supervisor.ExecutorFunc(func(_ context.Context, call *supervisor.Call) (json.RawMessage, error) { return call.Input, nil }),
+		})
+		if res.Status != supervisor.Completed {
+			b.Fatalf("%s", res.JSON())
+		}
+		return res
+	}
+	for range 3 { // fills the cache; three are thrown away in the Node baseline, too
+		run("0")
+	}
+	return run
+}
+
+// samples are one measure of every run.
+type samples []float64
+
+func (s *samples) add(x float64) { *s = append(*s, x) }
+
+func (s samples) report(b *testing.B, unit string) {
+	slices.Sort(s)
+	b.ReportMetric(s[len(s)/2], "p50-"+unit)
+	b.ReportMetric(s[len(s)*99/100], "p99-"+unit)
+}
+
+// cell measures whole execs of one source.
+func cell(b *testing.B, code, want string) {
+	run := runner(b)
+	var whole, guest samples
+	var peak int64
+	for b.Loop() {
+		began := time.Now()
+		res := run(code)
+		whole.add(float64(time.Since(began).Microseconds()) / 1000)
+		guest.add(res.Telemetry.Timings.Guest)
+		peak = max(peak, res.Telemetry.Worker.PeakMemoryBytes)
+		if string(res.Value) != want {
+			b.Fatalf("got %s, want %s", res.Value, want)
+		}
+	}
+	whole.report(b, "ms")
+	guest.report(b, "guest-ms")
+	b.ReportMetric(float64(peak)/1e6, "peak-MB")
+}
+
+// The price of a worker: from the request to the result, nothing started ahead.
+func BenchmarkCold(b *testing.B) { cell(b, "1+2", "3") }
+
+func BenchmarkFib25(b *testing.B) {
+	cell(b, "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } fib(25)", "75025")
+}
+
+func BenchmarkLoop3e6(b *testing.B) {
+	cell(b, "let s = 0; for (let i = 0; i < 3e6; i++) s += i; s", "4499998500000")
+}
+
+func BenchmarkTypeScript(b *testing.B) {
+	cell(b, "```ts\ninterface P { x: number }\nconst p: P = {x: 2}; p.x as number\n```", "2")
+}
+
+// One nested call, guest to supervisor to executor and back, as the guest sees it: the
+// mean over 1,000 calls in a row is one sample.
+func BenchmarkNestedCall(b *testing.B) {
+	run := runner(b)
+	var each samples
+	for b.Loop() {
+		res := run("const t = performance.now(); for (let i = 0; i < 1000; i++) await tools.echo({v: i}); performance.now() - t")
+		var millis float64
+		if err := json.Unmarshal(res.Value, &millis); err != nil {
+			b.Fatal(err)
+		}
+		each.add(millis) // ms for 1,000 calls is µs for one
+	}
+	each.report(b, "us")
+}
