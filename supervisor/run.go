@@ -171,9 +171,11 @@ func (r *run) loop(ctx context.Context) (*failure, json.RawMessage) {
 				r.child.Kill(process.KilledTimeout)
 				return r.cancelled(why, ""), nil
 			}
-			// The worker has the same deadline and reports on its own; it keeps what the guest
-			// has said. One that does not is killed.
+			// Stage one: the worker stops the guest and reports what it has said. It has the
+			// same deadline for guest code, where it reads nothing; the command is for one
+			// that comes to rest just now. Stage two is the kill.
 			r.stopping = true
+			r.s.wg.Go(func() { _ = r.child.Conn.Write(&workerproto.Interrupt{Reason: "timeout"}) })
 			timer := time.NewTimer(grace)
 			defer timer.Stop()
 			kill = timer.C

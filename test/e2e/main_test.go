@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +26,6 @@ func TestMain(m *testing.M) {
 	testscript.Main(testMain{m}, map[string]func(){
 		"tool-count": toolCount,
 		"tool-peak":  toolPeak,
-		"tool-env":   toolEnv,
 	})
 }
 
@@ -201,7 +199,6 @@ func TestStories(t *testing.T) {
 			ContinueOnError:    true,
 			RequireUniqueNames: true,
 			Cmds:               commands,
-			Condition:          condition,
 			Setup: func(env *testscript.Env) error {
 				home := filepath.Join(env.WorkDir, ".home")
 				if err := os.Mkdir(home, 0o700); err != nil {
@@ -230,15 +227,6 @@ func TestStories(t *testing.T) {
 			},
 		})
 	}
-}
-
-// condition tells what a story needs of the host.
-func condition(name string) (bool, error) {
-	switch name {
-	case "root":
-		return os.Getuid() == 0, nil
-	}
-	return false, fmt.Errorf("unknown condition %q", name)
 }
 
 // toolCount appends its input to the file of its argument and answers how often that
@@ -289,16 +277,6 @@ func toolPeak() {
 	os.Stdout.Write(input)
 }
 
-// toolEnv answers its environment, as an object.
-func toolEnv() {
-	env := map[string]string{}
-	for _, kv := range os.Environ() {
-		k, v, _ := strings.Cut(kv, "=")
-		env[k] = v
-	}
-	check(json.NewEncoder(os.Stdout).Encode(env))
-}
-
 // locked calls do with the file while no other process has it.
 func locked(name string, do func(*os.File)) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
@@ -315,7 +293,7 @@ func check(err error) {
 	}
 }
 
-// firstLine gives the first line that a stream says.
+// firstLine gives the first line that a stream says. The rest of the stream is lost.
 func firstLine(r io.Reader) (string, error) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err

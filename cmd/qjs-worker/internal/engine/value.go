@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -176,19 +175,18 @@ func (vm *VM) Truth(v Value) bool { r, _ := vm.call("qjs_get_bool", uint64(v)); 
 // String reads a string as UTF-8; a lone surrogate comes as its three-byte WTF-8
 // form. On a value that is no string it runs the guest's own conversion.
 func (vm *VM) String(v Value) (string, error) {
-	n, err := vm.alloc("\x00\x00\x00\x00")
+	n, err := vm.scratchAt()
 	if err != nil {
 		return "", err
 	}
-	defer vm.free(n)
-	p, err := vm.call("qjs_get_string_len", uint64(v), n)
+	p, err := vm.call("qjs_get_string_len", uint64(v), uint64(n))
 	if err != nil {
 		return "", err
 	}
 	if p == 0 {
 		return "", vm.exception()
 	}
-	length, _ := vm.mem.ReadUint32Le(uint32(n))
+	length, _ := vm.mem.ReadUint32Le(n)
 	b, ok := vm.mem.Read(uint32(p), length)
 	if !ok {
 		return "", fmt.Errorf("engine: string of %d bytes at %d is out of bounds", length, p)
@@ -240,22 +238,20 @@ func (vm *VM) Eval(source, file string, flags EvalFlags) (Value, error) {
 
 // Call calls fn with this undefined.
 func (vm *VM) Call(fn Value, args ...Value) (Value, error) {
-	var p uint64
-	if len(args) > 0 {
-		argv := make([]byte, 0, 16)
-		for _, a := range args {
-			argv = binary.LittleEndian.AppendUint32(argv, uint32(a))
-		}
-		var err error
-		if p, err = vm.alloc(string(argv)); err != nil {
-			return 0, err
-		}
-		defer vm.free(p)
+	if len(args) > scratchBytes/4 {
+		return 0, fmt.Errorf("engine: a call with %d arguments", len(args))
+	}
+	p, err := vm.scratchAt()
+	if err != nil {
+		return 0, err
+	}
+	for i, a := range args { // read by qjs_call before the guest runs
+		vm.mem.WriteUint32Le(p+4*uint32(i), uint32(a))
 	}
 	if vm.undefined == 0 {
 		vm.undefined = vm.Undefined()
 	}
-	return vm.value(vm.call("qjs_call", uint64(fn), uint64(vm.undefined), uint64(len(args)), p))
+	return vm.value(vm.call("qjs_call", uint64(fn), uint64(vm.undefined), uint64(len(args)), uint64(p)))
 }
 
 // RunJobs runs promise jobs until none is left and tells how many ran. A job that

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -88,10 +89,14 @@ type VM struct {
 
 	// A wazero function object is not reentrant, and guest and host call each other in
 	// turns: calls[depth] has the objects of one nesting level.
-	depth int
-	calls []map[string]api.Function
-	stack [8]uint64
+	depth   int
+	calls   []map[string]api.Function
+	scratch []uint32 // for each level, scratchBytes of guest memory for out parameters
+	stack   [8]uint64
 }
+
+// scratchBytes is enough for a call's arguments and results of the C interface.
+const scratchBytes = 64
 
 // instantiate makes a VM whose memory holds only the module's data segments.
 func (m *Module) instantiate(cfg Config) (*VM, error) {
@@ -249,6 +254,19 @@ func (vm *VM) call(name string, args ...uint64) (uint64, error) {
 		return 0, vm.dead
 	}
 	return stack[0], nil
+}
+
+// scratchAt gives the scratch memory of this nesting level: to allocate and free it for
+// each call would cost as much as the call.
+func (vm *VM) scratchAt() (uint32, error) {
+	for len(vm.scratch) <= vm.depth {
+		p, err := vm.alloc(strings.Repeat("\x00", scratchBytes))
+		if err != nil {
+			return 0, err
+		}
+		vm.scratch = append(vm.scratch, uint32(p))
+	}
+	return vm.scratch[vm.depth], nil
 }
 
 // hostCall is the engine calling one of our functions.
