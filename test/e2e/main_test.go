@@ -192,6 +192,7 @@ func TestStories(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found %d stories, %v", len(files), err)
 	}
+	t.Setenv("GOTMPDIR", built.dir) // testscript leaves a folder there for each story that -run leaves out
 	for _, file := range files {
 		testscript.RunT(serially{t}, testscript.Params{
 			Files:              []string{file},
