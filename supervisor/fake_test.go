@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/limits"
-	"github.com/openclaw/codemode-supervisor/supervisor/internal/fakeworker"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/process/fakeworker"
 	"go.uber.org/goleak"
 )
 
@@ -119,7 +119,7 @@ func TestWorkerFailures(t *testing.T) {
 		{"ready-fault", RuntimeUnavailable, PhaseHost, "make deps", false},
 		{"ready-lie", RuntimeUnavailable, PhaseHost, "first event must be ready", false},
 		{"crash", InternalError, PhaseHost, "exit code 2", false}, // the Go runtime turns the signal into this
-		{"killed", MemoryLimitExceeded, PhaseLimit, "signal 9", false},
+		{"killed", InternalError, PhaseHost, "signal 9", false},   // nothing says that it was memory
 		{"go-oom", MemoryLimitExceeded, PhaseLimit, "memoryLimitBytes", false},
 		{"exit-0", InternalError, PhaseHost, "without a result", false},
 		{"exit-early", InternalError, PhaseHost, "without a result", false},

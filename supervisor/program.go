@@ -52,6 +52,9 @@ type Scope struct {
 
 // source checks what does not need a parser (SPEC 3.1, 3.2) and gives the source.
 func (p *Program) source(l limits.Limits) (string, *failure) {
+	if n := max(len(p.Code), len(p.Command)); n > workerproto.MaxSource {
+		return "", inputf(InvalidInput, "the source has %d bytes, at most %d are allowed", n, workerproto.MaxSource)
+	}
 	code, command := strings.TrimSpace(p.Code) != "", strings.TrimSpace(p.Command) != ""
 	source := p.Code
 	switch {
@@ -67,8 +70,6 @@ func (p *Program) source(l limits.Limits) (string, *failure) {
 		return "", inputf(UnsupportedLanguage, "language %.40q is not supported; use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
 	case p.Language != "" && !l.Languages.Has(p.Language):
 		return "", inputf(UnsupportedLanguage, "language %q is switched off by the config (tools.codeMode.languages); use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
-	case len(source) > workerproto.MaxSource:
-		return "", inputf(InvalidInput, "the source has %d bytes, at most %d are allowed", len(source), workerproto.MaxSource)
 	case !utf8.ValidString(source):
 		return "", inputf(InvalidInput, "the source is not UTF-8")
 	}

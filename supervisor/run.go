@@ -101,7 +101,6 @@ func (r *run) exec(ctx context.Context) *Result {
 	}
 	fail, value := r.converse(ctx, source, tools)
 	r.usage = r.child.Wait()
-	r.settleAll()
 	if fail != nil {
 		return r.result(r.explain(fail))
 	}
@@ -114,7 +113,10 @@ func (r *run) exec(ctx context.Context) *Result {
 // worker has been killed, and its reader is gone, when it returns.
 func (r *run) converse(ctx context.Context, source string, tools []byte) (*failure, json.RawMessage) {
 	r.callCtx, r.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
-	defer r.endCalls(errors.New("the run is over"))
+	defer func() {
+		r.settleAll() // what ended by itself; the rest is cut off now, and stays in flight in the ledger
+		r.endCalls(errors.New("the run is over"))
+	}()
 	stop, reader := make(chan struct{}), make(chan struct{})
 	go func() { defer close(reader); r.read(stop) }()
 	defer func() {
@@ -296,7 +298,7 @@ func (r *run) completed(m *workerproto.Done) (*end, error) {
 var workerCodes = map[Code]string{
 	"": "", InvalidInput: "", ModuleAccessDenied: "", TypeScriptTransformFailed: "", NestedToolFailed: "", InternalError: "",
 	UnsupportedLanguage: "", Timeout: "timeoutMs", MemoryLimitExceeded: "memoryLimitBytes", OutputLimitExceeded: "maxOutputBytes",
-	TooManyPendingToolCalls: "maxPendingToolCalls",
+	TooManyPendingToolCalls: "maxQueuedToolCalls",
 }
 
 func (r *run) failed(m *workerproto.Failed) (*end, error) {
@@ -310,6 +312,9 @@ func (r *run) failed(m *workerproto.Failed) (*end, error) {
 		r.hit(field)
 	}
 	text := m.Error
+	if code == Timeout { // one text for it, whichever side's clock was first
+		return &end{fail: r.cancelled(errDeadline, "")}, nil
+	}
 	// The worker cuts a guest's text at what is left of the output limit, 256 bytes at
 	// least, and adds a note.
 	if limit := int(max(r.budget.Left(), 256)) + 4096; len(text) > limit {
@@ -387,7 +392,7 @@ func (r *run) explain(f *failure) *failure {
 			"Sources that are nested very deeply do that; write a simpler program.", exit)
 	case r.stopping:
 		return r.cancelled(errDeadline, "")
-	case exit.OutOfMemory():
+	case exit.OutOfMemory:
 		r.hit("memoryLimitBytes")
 		return limitf(MemoryLimitExceeded, "the worker ran out of memory (%s): the cell needs more than memoryLimitBytes (%d) allows", exit, r.p.Limits.MemoryBytes)
 	default:

@@ -34,7 +34,11 @@ type Exit struct {
 	Killed    Reason         // why we killed it, if we did
 	CPU       time.Duration  // user and system time of the worker
 	PeakBytes int64          // largest resident set
-	Stderr    string         // the last of its stderr, bounded, hostile text
+	Stderr    string         // the first and last of its stderr, bounded, hostile text
+	// OutOfMemory is that it died of a memory limit of the OS: the Go runtime was refused
+	// memory, or the kernel's OOM killer was at work while the worker lived and a SIGKILL
+	// that was not ours ended it. A SIGKILL alone proves nothing.
+	OutOfMemory bool
 }
 
 // String says it in words for an error message.
@@ -51,14 +55,9 @@ func (e Exit) String() string {
 	}
 }
 
-// OutOfMemory tells whether the worker died of a memory limit of the OS: a SIGKILL that
-// was not ours, or the Go runtime's own death when the kernel refuses it memory.
-func (e Exit) OutOfMemory() bool {
-	if e.Killed != NotKilled {
-		return false
-	}
-	return e.Signal == syscall.SIGKILL ||
-		e.Code == 2 && (strings.Contains(e.Stderr, "out of memory") || strings.Contains(e.Stderr, "cannot allocate memory"))
+// goOutOfMemory tells whether the Go runtime died because the kernel refused it memory.
+func (e Exit) goOutOfMemory() bool {
+	return e.Code == 2 && (strings.Contains(e.Stderr, "out of memory") || strings.Contains(e.Stderr, "cannot allocate memory"))
 }
 
 // Child is one worker process.
@@ -78,6 +77,7 @@ type Child struct {
 
 	gone   chan struct{} // closed when the process is reaped
 	done   chan struct{} // closed when nothing is left
+	oom    int64         // the kernel's count of OOM kills when the worker was started
 	finish sync.Once
 	stderr tail
 	exit   Exit
@@ -87,7 +87,7 @@ type Child struct {
 func (c *Child) begin(cmd *exec.Cmd, socket *net.UnixConn, conn *workerproto.Conn, stderr *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cmd, c.socket, c.Conn = cmd, socket, conn
+	c.cmd, c.socket, c.Conn, c.oom = cmd, socket, conn, oomKills()
 	c.gone = make(chan struct{})
 	drained := make(chan struct{})
 	go func() { // ends when the last holder of the pipe's other end is dead; reap waits for it
@@ -128,6 +128,8 @@ func (c *Child) reap(drained chan struct{}) {
 		<-drained
 	}
 	c.exit.Stderr = c.stderr.String()
+	foreignKill := c.exit.Signal == syscall.SIGKILL && c.exit.Killed == NotKilled
+	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && oomKills() > c.oom
 	c.Conn.Close()
 	close(c.gone)
 }

@@ -30,8 +30,9 @@ type Config struct {
 
 // Spawner starts workers. Safe for concurrent use.
 type Spawner struct {
-	cfg Config
-	dir string // holds go-plugin's socket directories, 0700
+	cfg  Config
+	dir  string   // holds go-plugin's socket directories, 0700
+	lock *os.File // says that the directory's owner lives
 	// forks carries the forking to one thread that outlives every child: the parent-death
 	// signal belongs to the thread that forked (prctl(2), PR_SET_PDEATHSIG).
 	forks chan func()
@@ -44,17 +45,18 @@ func NewSpawner(cfg Config) (*Spawner, error) {
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = 10 * time.Second
 	}
-	dir, err := os.MkdirTemp("", "codemode-")
+	dir, lock, err := runtimeDir()
 	if err != nil {
 		return nil, fmt.Errorf("making the runtime directory: %w", err)
 	}
 	if cfg.CacheDir == "" {
 		cfg.CacheDir = filepath.Join(dir, "code")
 		if err := os.Mkdir(cfg.CacheDir, 0o700); err != nil {
+			lock.Close()
 			return nil, err
 		}
 	}
-	s := &Spawner{cfg: cfg, dir: dir, forks: make(chan func())}
+	s := &Spawner{cfg: cfg, dir: dir, lock: lock, forks: make(chan func())}
 	s.wg.Go(func() {
 		runtime.LockOSThread() // for ever: the thread ends with this goroutine
 		for fork := range s.forks {
@@ -69,7 +71,9 @@ func NewSpawner(cfg Config) (*Spawner, error) {
 func (s *Spawner) Close() error {
 	s.close.Do(func() { close(s.forks) })
 	s.wg.Wait()
-	return os.RemoveAll(s.dir)
+	err := os.RemoveAll(s.dir)
+	s.lock.Close()
+	return err
 }
 
 // A StartError says why no worker came to be ready.

@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,22 @@ func awaitExit(pid int) {
 func peakBytes(state *os.ProcessState) int64 {
 	if u, ok := state.SysUsage().(*syscall.Rusage); ok {
 		return int64(u.Maxrss) << 10
+	}
+	return 0
+}
+
+// oomKills is how many processes the kernel's OOM killer has killed, on the whole
+// system (/proc/vmstat, "oom_kill", since Linux 4.13). 0 if that cannot be read.
+func oomKills() int64 {
+	b, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(count), 10, 64)
+			return n
+		}
 	}
 	return 0
 }

@@ -50,5 +50,8 @@ func peakBytes(state *os.ProcessState) int64 {
 	return 0
 }
 
+// oomKills is not known here.
+func oomKills() int64 { return 0 }
+
 // Layers names what keeps a worker apart on this system.
 func Layers() []string { return []string{"process_group", "environment"} }

@@ -142,11 +142,17 @@ function wholeExpression(p) {
 const isFunction = n => (n.type === "FunctionDeclaration" || n.type === "FunctionExpression" || n.type === "ArrowFunctionExpression") && !n.generator;
 
 // shape decides the form and the edits. A function is called on a line of its own, so
-// that QuickJS attributes the frame of our call to our text, which is not shown.
+// that QuickJS attributes the frame of our call to our text, which is not shown. Another
+// value is assigned to the wrapper's parameter first: QuickJS knows the place of an
+// expression statement, and none of a return's, where a literal has none of its own
+// (`null.b`).
 function shape(source, body) {
   const edits = [];
   const edit = (at, remove, insert) => edits.push({at, remove, insert});
-  const returned = (start, end, call) => { edit(start, 0, "return ("); edit(end, 0, call ? "\n)()" : ")"); };
+  const returned = (start, end, call) => {
+    edit(start, 0, call ? "return (" : "__codemode_value = (");
+    edit(end, 0, call ? "\n)()" : "); return __codemode_value");
+  };
   const done = form => ({form, edits});
   if (source.startsWith("#!")) edit(0, 2, "//");
 

@@ -93,7 +93,7 @@ func (prog *Program) Frames(stack string) []Frame { return prog.Positions.Frames
 // cannot swallow it, and columns of the source stay what they are. An arrow, so that
 // this, arguments and new.target mean what they mean in a script.
 const (
-	wrapperOpen  = "(async () => {\n"
+	wrapperOpen  = "(async (__codemode_value) => {\n" // analyze.js assigns the parameter
 	wrapperClose = "\n})"
 )
 
@@ -190,7 +190,14 @@ func (prog *Program) wrap(s *source, facts *facts) {
 	for _, e := range facts.Edits {
 		keep(units.offset(e.At))
 		if e.Insert != "" {
-			runs = append(runs, run{int32(code.Len()), 0, ours})
+			text := int32(code.Len())
+			if strings.HasPrefix(e.Insert, "__codemode_value") { // the statement's place is the expression's
+				if next := s.copyRuns(nil, code.Len(), js, js+1); len(next) > 0 && next[0].kind != ours {
+					runs = append(runs, run{text, next[0].src, point})
+					text++
+				}
+			}
+			runs = append(runs, run{text, 0, ours})
 			code.WriteString(e.Insert)
 		}
 		js = units.offset(e.At + e.Remove)

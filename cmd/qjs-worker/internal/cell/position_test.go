@@ -25,6 +25,9 @@ func TestErrorPositions(t *testing.T) {
 		{"in a function", "function f() {\n  throw new Error('x');\n}\nf();", JavaScript, "Error: x\n    at f (2:13)\n    at 4:1"},
 		{"behind an await", "let o = null;\nawait 1;\no.b", JavaScript, "TypeError: cannot read property 'b' of null\n    at 3:1"},
 		{"last expression, shifted by return (", "const o = {};\no.a.b.c", JavaScript, "TypeError: cannot read property 'b' of undefined\n    at 2:1"},
+		{"openclaw PR 95906: a literal, last", "const a = 1;\nnull.b", JavaScript, "TypeError: cannot read property 'b' of null\n    at 2:1"},
+		{"a literal alone", "\n  null.b", JavaScript, "TypeError: cannot read property 'b' of null\n    at 2:3"},
+		{"a literal in TypeScript", "const a: number = 1;\n  (null as any).b", TypeScript, "TypeError: cannot read property 'b' of null\n    at 2:4"},
 		{"lone expression", "  nope()", JavaScript, "ReferenceError: nope is not defined\n    at 1:3"},
 		{"behind the shift on the same line", "f(); function f() { throw new Error('x') }", JavaScript, "Error: x\n    at f (1:31)\n    at 1:1"},
 		{"call in the last expression", "function f() { throw new Error('x') }\nf(1)", JavaScript, "Error: x\n    at f (1:26)\n    at 2:1"},
@@ -142,7 +145,7 @@ func TestPositionsOfEveryByte(t *testing.T) {
 				break // counted elsewhere: TestErrorPositions
 			}
 			l, c, ok := prog.Positions.find(line, column)
-			if !ok {
+			if !ok || strings.HasPrefix(prog.Code[i:], "__codemode_value = (") {
 				continue
 			}
 			at := offsetOf(source, l, c)
@@ -171,8 +174,8 @@ func TestFrames(t *testing.T) {
 		{"cell", "    at f (cell.js:2:1)\n    at <anonymous> (cell.js:3:1)\n", []Frame{{"f", 1, 1}, {"", 2, 1}}},
 		{"syntax error", "    at cell.js:3:1\n", []Frame{{"", 2, 1}}},
 		{"native and other files", "    at map (native)\n    at g (prelude.js:2:1)\n    at <eval> (<input>:1:1)\n    at x (cell.jsx:2:1)\n    at y (cell.js:2:1)", []Frame{{"y", 1, 1}}},
-		{"wrapper", "    at <anonymous> (cell.js:1:1)\n    at <anonymous> (cell.js:5:2)\n    at <anonymous> (cell.js:4:1)", nil},
-		{"inserted text", "    at <anonymous> (cell.js:4:3)\n    at <anonymous> (cell.js:4:9)", []Frame{{"", 3, 1}}},
+		{"wrapper", "    at <anonymous> (cell.js:1:1)\n    at <anonymous> (cell.js:5:2)\n    at <anonymous> (cell.js:5:1)", nil},
+		{"inserted text", "    at <anonymous> (cell.js:4:3)\n    at <anonymous> (cell.js:4:1)\n    at <anonymous> (cell.js:4:21)", []Frame{{"", 3, 1}, {"", 3, 1}}},
 		{"no such place", "    at f (cell.js:0:1)\n    at f (cell.js:2:0)\n    at f (cell.js:2:999)\n    at f (cell.js:999:1)\n    at f (cell.js:-1:1)\n    at f (cell.js:99999999999999999999:1)\n    at f (cell.js:2:2147483648)", nil},
 		{"forged", "    at f (cell.js:2)\n    at f (cell.js:a:b)\n    at f (cell.js:2:1\n at f (cell.js:2:1)\nat f (cell.js:2:1)\n    at (cell.js:2:1)\n    at )\n    at  (", nil},
 		{"name with brackets", "    at a (b) (cell.js:2:1)", []Frame{{"a (b)", 1, 1}}},

@@ -170,6 +170,7 @@ func TestMemoryLimit(t *testing.T) {
 		`new Uint8Array(1 << 30)`,
 		`Array(2**30).fill(0)`,
 		`let z = []; for (;;) z = [z]`,
+		`let s = "x"; for (;;) s += s`,
 	} {
 		vm := restore(t, m, Config{}, img)
 		if err := vm.SetMemoryLimit(4 << 20); err != nil {

@@ -298,9 +298,7 @@ func (vm *VM) exception() error {
 		e.Value = Value(x)
 		if hard, _ := vm.call("qjs_is_uncatchable_error", x); uint32(hard) != 0 {
 			e.Name, e.Message, e.Stack = vm.describe(e.Value)
-			if e.cause = ErrInterrupted; e.Message == "out of memory" {
-				e.cause = ErrOutOfMemory
-			}
+			e.cause = stopCause(e.Message)
 			return
 		}
 		e.Name, e.Message, e.Stack = vm.describe(e.Value)
@@ -309,6 +307,18 @@ func (vm *VM) exception() error {
 		return vm.dead
 	}
 	return e
+}
+
+// stopCause names the cause of an error that the engine made uncatchable. A string that
+// is longer than the engine can hold, 2^30 characters, is more memory than any limit.
+func stopCause(message string) error {
+	switch message {
+	case "interrupted":
+		return ErrInterrupted
+	case "out of memory", "string too long":
+		return ErrOutOfMemory
+	}
+	return nil
 }
 
 // describe reads name, message and stack of a thrown value. It may run guest code

@@ -42,9 +42,7 @@ func TestHostilePatches(t *testing.T) {
 		json(value);
 		log("log %s", value, 1);
 		json(bytes);
-		let typo;
-		try { T.web_serach } catch (e) { typo = e.message }
-		text(typo);
+		text(typeof T.web_serach);
 		setTimeout(v => text(v), 2, "timer");
 		const timeout = setTimeout(() => text("never"), 1);
 		const r = await call("x", {value: 1, list: [1, 2]});
@@ -58,7 +56,7 @@ func TestHostilePatches(t *testing.T) {
 	const jsonValue = `{"a":[1,{"b":"c"}],"m":[[1,2]],"s":[3],"d":"5","f":"[Function: f]","n":null,"self":"[Circular]"}`
 	want := []string{
 		"text", jsonValue, "json " + jsonValue, "log " + jsonValue + " 1", `json "[Uint8Array(2): binary is not supported]"`,
-		`tools.web_serach does not exist; did you mean tools.web_search? tools.search(query) finds tools, and "name" in tools tells whether one is there`,
+		"undefined",
 		`json {"r":[1,{"x":null}]}`, `json ["ToolError","no","the id","tool_error",true]`, "never", "timer",
 	}
 	for _, p := range hostilePatches {

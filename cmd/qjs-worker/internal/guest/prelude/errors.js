@@ -92,6 +92,7 @@ const failure = (reason) => {
 		message = field(reason, "message");
 		stack = userFrames(field(reason, "stack"));
 		if (name === "ReferenceError") advice = advise(message);
+		else if (name === "TypeError" && message === "not a function") advice = adviseTool();
 	} else {
 		message = typeof reason === "string" ? reason : reason === undefined ? "undefined" : json[0] === '"' ? jsonParse(json) : json;
 	}
@@ -137,6 +138,9 @@ const advise = (message) => {
 	addToolNames(known);
 	return { __proto__: null, suggestions: nearest(name, known), hint: "" };
 };
+
+// adviseTool says what was called if it was a tool that does not exist.
+const adviseTool = () => missedTool === undefined ? noAdvice : { __proto__: null, suggestions: bareArray(), hint: unknownTool(missedTool) };
 
 // nearest gives up to three of known = {name, show} that name could have meant, best first.
 const nearest = (name, known) => {

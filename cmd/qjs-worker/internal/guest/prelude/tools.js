@@ -94,18 +94,23 @@ const unknownTool = (name) => {
 	return message + " tools.search(query) finds tools, and \"name\" in tools tells whether one is there";
 };
 
-// Names that code asks any object for without meaning a tool: to await it, to print it, to
-// convert it. They are undefined on `tools`; an unknown tool's name throws instead.
+// Names that are read without a tool being meant: to await an object, to print it, to
+// convert it.
 const quiet = safeSet();
 for (const key of ["then", "toJSON", "inspect", "nodeType", "$$typeof", "asymmetricMatch", "length", "name", "prototype"]) quiet.add(key);
 for (const key of ownKeys(ObjectPrototype)) if (typeof key === "string") quiet.add(key);
+
+// An unknown name is undefined, as on any object, so that code can ask whether a tool is
+// there. What was asked for last is kept: calling it throws a TypeError that names nothing,
+// and if that ends the run, failure says which tool there is not.
+let missedTool;
 
 const toolsHandler = freeze({
 	__proto__: null,
 	get(target, key) {
 		const f = target[key];
-		if (f !== undefined || typeof key !== "string" || quiet.has(key)) return f;
-		throw fault(OriginalTypeError, unknownTool(key));
+		if (f === undefined && typeof key === "string" && !quiet.has(key)) missedTool = key;
+		return f;
 	},
 });
 

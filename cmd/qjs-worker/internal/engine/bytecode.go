@@ -18,10 +18,8 @@ func (vm *VM) StopCause(v Value) error {
 	if uint32(hard) == 0 {
 		return nil
 	}
-	if _, message, _ := vm.describe(v); message == "out of memory" {
-		return ErrOutOfMemory
-	}
-	return ErrInterrupted
+	_, message, _ := vm.describe(v)
+	return stopCause(message)
 }
 
 // stripSource makes Compile leave out the text of functions; what they show of themselves is
