@@ -65,7 +65,7 @@ fmt: ## Format the Go code
 .PHONY: clean
 clean: ## Remove what was built, fetched and generated
 	rm -rf bin .cache bench/node-worker/node_modules
-	find cmd/qjs-worker/internal/assets/dist -mindepth 1 ! -name README.md -delete
+	find cmd/qjs-worker/internal/assets/dist -mindepth 1 ! -name README.md ! -name dist.go -delete
 
 ##@ Tests
 

@@ -24,6 +24,7 @@ state() {
 
 mkdir -p "${stamp%/*}"
 if [ -f "$stamp" ] && [ "$(state)" = "$(cat "$stamp")" ]; then exit 0; fi
+rm -f "$internal/assets/dist/embed.go" # it names files that may be missing, and the generator must compile
 go generate ./cmd/qjs-worker/...
 new=$(mktemp "$stamp.XXXXXX")
 state >"$new"

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
@@ -479,7 +480,7 @@ func TestTwin(t *testing.T) {
 	if !load() {
 		t.Error("the cache has no twin")
 	}
-	marker := twinMarker(dir, wasm(t))
+	marker := twinMarker(dir, source{wasm(t), sha256.Sum256(wasm(t))})
 	entry, err := os.ReadFile(marker)
 	if err != nil {
 		t.Fatal(err)
@@ -487,7 +488,7 @@ func TestTwin(t *testing.T) {
 	twinCode := filepath.Join(dir, string(entry))
 
 	t.Run("traps in the cache", func(t *testing.T) { // what wazero itself would compile of a twin
-		traps, err := makeTwin(wasm(t))
+		traps, err := makeTwin(source{wasm(t), sha256.Sum256(wasm(t))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -601,7 +602,7 @@ func TestSweep(t *testing.T) {
 
 func TestMakeTwinRefuses(t *testing.T) {
 	for _, b := range []string{"", "\x00asm", "\x00asn\x01\x00\x00\x00", "\x00asm\x01\x00\x00\x00\x0a\x7f", "\x00asm\x01\x00\x00\x00\x0a\x01\xff"} {
-		if _, err := makeTwin([]byte(b)); err == nil {
+		if _, err := makeTwin(source{wasm: []byte(b)}); err == nil {
 			t.Errorf("%q has a twin", b)
 		}
 	}

@@ -41,29 +41,36 @@ func runtimeConfig() wazero.RuntimeConfig {
 // input, so nobody but the user may be able to write there (SPEC 15.4). code, if not
 // nil, fills an empty cache; on a processor that it does not fit it is passed over.
 func Compile(ctx context.Context, wasm []byte, cacheDir string, code *Code) (*Module, error) {
+	src := source{wasm, sha256.Sum256(wasm)}
 	if cacheDir == "" {
-		return compile(ctx, wasm, "")
+		return compile(ctx, src, "")
 	}
-	if m := load(ctx, wasm, cacheDir); m != nil {
+	if m := load(ctx, src, cacheDir); m != nil {
 		return m, nil
 	}
-	if code != nil && code.seed(wasm, cacheDir) == nil {
-		if m := load(ctx, wasm, cacheDir); m != nil {
+	if code != nil && code.seed(src, cacheDir) == nil {
+		if m := load(ctx, src, cacheDir); m != nil {
 			return m, nil
 		}
 	}
 	// A cache that cannot be filled is slow and not wrong.
-	_ = addTwin(ctx, wasm, cacheDir)
-	return compile(ctx, wasm, cacheDir)
+	_ = addTwin(ctx, src, cacheDir)
+	return compile(ctx, src, cacheDir)
+}
+
+// source is a module as it comes, with its hash, which takes half a millisecond.
+type source struct {
+	wasm []byte
+	hash [sha256.Size]byte
 }
 
 // load takes the code from the cache, or gives nil.
-func load(ctx context.Context, wasm []byte, cacheDir string) *Module {
-	m, err := open(ctx, wasm, cacheDir)
+func load(ctx context.Context, src source, cacheDir string) *Module {
+	m, err := open(ctx, src, cacheDir)
 	if err != nil {
 		return nil
 	}
-	if m.compiled, err = m.compileTwin(wasm, cacheDir); err == nil && m.works() {
+	if m.compiled, err = m.compileTwin(src, cacheDir); err == nil && m.works() {
 		return m
 	}
 	m.Close()
@@ -71,12 +78,12 @@ func load(ctx context.Context, wasm []byte, cacheDir string) *Module {
 }
 
 // compile loads the module itself, validation and all.
-func compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
-	m, err := open(ctx, wasm, cacheDir)
+func compile(ctx context.Context, src source, cacheDir string) (*Module, error) {
+	m, err := open(ctx, src, cacheDir)
 	if err != nil {
 		return nil, err
 	}
-	if m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), wasm); err != nil {
+	if m.compiled, err = m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, 2), src.wasm); err != nil {
 		m.Close()
 		return nil, fmt.Errorf("compiling quickjs.wasm: %w", err)
 	}
@@ -84,7 +91,7 @@ func compile(ctx context.Context, wasm []byte, cacheDir string) (*Module, error)
 }
 
 // open makes a Module without its code.
-func open(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
+func open(ctx context.Context, src source, cacheDir string) (*Module, error) {
 	cfg := runtimeConfig()
 	if cacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
@@ -93,7 +100,7 @@ func open(ctx context.Context, wasm []byte, cacheDir string) (*Module, error) {
 		}
 		cfg = cfg.WithCompilationCache(cache)
 	}
-	m := &Module{ctx: ctx, runtime: wazero.NewRuntimeWithConfig(ctx, cfg), spare: make(chan *VM, 1), hash: sha256.Sum256(wasm)}
+	m := &Module{ctx: ctx, runtime: wazero.NewRuntimeWithConfig(ctx, cfg), spare: make(chan *VM, 1), hash: src.hash}
 	if err := m.defineImports(); err != nil {
 		m.Close()
 		return nil, err

@@ -34,15 +34,15 @@ const (
 var trapBody = []byte{3, 0, 0x00, 0x0b}
 
 // makeTwin gives the twin of a wasm module. Twins of different modules differ.
-func makeTwin(wasm []byte) ([]byte, error) {
+func makeTwin(src source) ([]byte, error) {
 	const header = 8
+	wasm := src.wasm
 	if len(wasm) < header || string(wasm[:4]) != "\x00asm" {
 		return nil, errors.New("engine: not a wasm module")
 	}
 	twin := bytes.Clone(wasm[:header])
-	hash := sha256.Sum256(wasm)
 	name := "codemode.twin"
-	custom := append(append([]byte{byte(len(name))}, name...), hash[:]...)
+	custom := append(append([]byte{byte(len(name))}, name...), src.hash[:]...)
 	twin = append(twin, sectionCustom, byte(len(custom)))
 	twin = append(twin, custom...)
 	for rest := wasm[header:]; len(rest) > 0; {
@@ -83,10 +83,11 @@ func Precompile(ctx context.Context, wasm []byte) (*Code, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := addTwin(ctx, wasm, dir); err != nil {
+	src := source{wasm, sha256.Sum256(wasm)}
+	if err := addTwin(ctx, src, dir); err != nil {
 		return nil, err
 	}
-	entry, err := os.ReadFile(twinMarker(dir, wasm))
+	entry, err := os.ReadFile(twinMarker(dir, src))
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +111,11 @@ func (c *Code) UnmarshalBinary(b []byte) error {
 }
 
 // seed puts code that was compiled ahead into a cache that has none.
-func (c *Code) seed(wasm []byte, cacheDir string) error {
+func (c *Code) seed(src source, cacheDir string) error {
 	if err := replaceFile(filepath.Join(cacheDir, c.Entry), c.Bytes); err != nil {
 		return err
 	}
-	return replaceFile(twinMarker(cacheDir, wasm), []byte(c.Entry))
+	return replaceFile(twinMarker(cacheDir, src), []byte(c.Entry))
 }
 
 // sweep removes what killed workers left behind while they compiled.
@@ -133,14 +134,13 @@ func sweep(cacheDir string) {
 var errNoTwin = errors.New("engine: no twin in the code cache")
 
 // twinMarker is the file that names the cache entry of a module's twin.
-func twinMarker(cacheDir string, wasm []byte) string {
-	hash := sha256.Sum256(wasm)
-	return filepath.Join(cacheDir, "twin-"+hex.EncodeToString(hash[:8]))
+func twinMarker(cacheDir string, src source) string {
+	return filepath.Join(cacheDir, "twin-"+hex.EncodeToString(src.hash[:8]))
 }
 
 // compileTwin loads the module through its twin.
-func (m *Module) compileTwin(wasm []byte, cacheDir string) (wazero.CompiledModule, error) {
-	marker, err := os.ReadFile(twinMarker(cacheDir, wasm))
+func (m *Module) compileTwin(src source, cacheDir string) (wazero.CompiledModule, error) {
+	marker, err := os.ReadFile(twinMarker(cacheDir, src))
 	if err != nil {
 		return nil, errNoTwin
 	}
@@ -148,7 +148,7 @@ func (m *Module) compileTwin(wasm []byte, cacheDir string) (wazero.CompiledModul
 	if entry := string(marker); !filepath.IsLocal(entry) || !exists(filepath.Join(cacheDir, entry)) {
 		return nil, errNoTwin
 	}
-	twin, err := makeTwin(wasm)
+	twin, err := makeTwin(src)
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +156,13 @@ func (m *Module) compileTwin(wasm []byte, cacheDir string) (wazero.CompiledModul
 }
 
 // addTwin gives the cache the code of wasm, which it has, under the name of its twin.
-func addTwin(ctx context.Context, wasm []byte, cacheDir string) error {
+func addTwin(ctx context.Context, src source, cacheDir string) error {
 	sweep(cacheDir)
-	twin, err := makeTwin(wasm)
+	twin, err := makeTwin(src)
 	if err != nil {
 		return err
 	}
-	code, err := entryOf(ctx, wasm, cacheDir)
+	code, err := entryOf(ctx, src.wasm, cacheDir)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func addTwin(ctx context.Context, wasm []byte, cacheDir string) error {
 	if err := replaceFile(filepath.Join(cacheDir, entry), machineCode); err != nil {
 		return err
 	}
-	return replaceFile(twinMarker(cacheDir, wasm), []byte(entry))
+	return replaceFile(twinMarker(cacheDir, src), []byte(entry))
 }
 
 // entryOf compiles wasm into an empty or existing cache and gives the name of its entry.
