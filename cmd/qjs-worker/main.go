@@ -15,11 +15,11 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"os"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/channel"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/serve"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -40,11 +40,12 @@ func run(args []string) int {
 	}
 	engine := serve.Load(cacheDir(args)) // in the background, beside the handshake
 	handshake()
-	conn, err := channel()
+	socket, err := channel.Open(workerproto.ChannelFD)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "qjs-worker: the channel at descriptor 3:", err)
 		return 1
 	}
+	conn := workerproto.NewConn(socket)
 	os.Clearenv()
 	ready := engine.Wait()
 	if err := sandbox.Lock(); err != nil {
@@ -80,15 +81,4 @@ func handshake() {
 		Plugins: plugin.PluginSet{},
 		Logger:  hclog.NewNullLogger(),
 	})
-}
-
-// channel is the worker's end of the socket pair.
-func channel() (*workerproto.Conn, error) {
-	f := os.NewFile(workerproto.ChannelFD, "channel")
-	defer f.Close()
-	conn, err := net.FileConn(f)
-	if err != nil {
-		return nil, err
-	}
-	return workerproto.NewConn(conn), nil
 }

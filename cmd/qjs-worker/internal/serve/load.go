@@ -72,6 +72,8 @@ func (e *Engine) load(cacheDir string) error {
 // is set if no cell can run.
 func (e *Engine) Wait() workerproto.Ready {
 	<-e.loaded
+	// From here on one goroutine does everything: a second processor would only be woken
+	// to find nothing to do.
 	runtime.GOMAXPROCS(1)
 	ready := workerproto.Ready{Version: version()}
 	if e.err != nil {
