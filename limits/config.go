@@ -58,9 +58,8 @@ type IsolationConfig struct {
 	// default, means the supervisor's own.
 	CgroupParent string
 
-	// UID and GID are the identity of workers when the supervisor runs as root.
-	// 0, the default, means one that is picked for each run; a worker never runs
-	// as root.
+	// UID and GID are the identity of workers when the supervisor runs as root. 0, the
+	// default, means one that is picked for each run.
 	UID, GID uint32
 }
 

@@ -106,7 +106,7 @@ func (s *source) orShell(e *Error) *Error {
 // moduleError refuses module access at an offset in what the model wrote.
 func (s *source) moduleError(what string, at int) *Error {
 	e := errorAt(CodeModule, what+": a cell has no module loader", s.whole, at)
-	e.Message += "\nUse tools.* instead (await tools.search(\"…\") finds tools), and MCP.* with API.read(path) for its declarations, where they exist. JavaScript's own built-ins need no import."
+	e.Message += "\nUse tools.* instead (await tools.search(\"…\") finds tools). JavaScript's own built-ins need no import."
 	return e
 }
 
