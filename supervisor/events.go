@@ -1,0 +1,151 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// settleAll notes the calls whose ends have been posted.
+func (r *run) settleAll() {
+	for len(r.ledger.results) > 0 {
+		r.settle(<-r.ledger.results)
+	}
+}
+
+// end is how a worker says its cell ended.
+type end struct {
+	fail  *failure
+	value json.RawMessage
+}
+
+// handle takes one event. An error means that the worker lied.
+func (r *run) handle(m workerproto.Message) (*end, error) {
+	switch m := m.(type) {
+	case *workerproto.Stage:
+		if r.stage != "" {
+			return nil, errors.New("a stage out of turn")
+		}
+		r.stage = m.Name
+	case *workerproto.Prepared:
+		if r.cell != nil {
+			return nil, errors.New("prepared twice")
+		}
+		r.stage = "guest"
+		r.cell = &CellInfo{m.Language, m.Form, m.Fenced}
+		if !r.p.Limits.Languages.Has(m.Language) { // a fence chose it (SPEC 3.2); nothing was called yet
+			return &end{fail: inputf(UnsupportedLanguage, "the fence says %s, and the config switches it off (tools.codeMode.languages)", m.Language)}, nil
+		}
+		r.timings.Transform = float64(m.TransformMicros) / 1000
+	case *workerproto.Output:
+		return nil, r.emit(m)
+	case *workerproto.ToolCall:
+		if r.cell == nil {
+			return nil, errors.New("a tool call before the source was prepared")
+		}
+		if r.idle = false; len(r.ledger.burst) == 0 {
+			r.credit++
+		}
+		return nil, r.ledger.announce(m)
+	case *workerproto.Idle:
+		return r.idled()
+	case *workerproto.Done:
+		return r.completed(m)
+	case *workerproto.Failed:
+		return r.failed(m)
+	default:
+		return nil, fmt.Errorf("a %s event out of turn", m.Type())
+	}
+	return nil, nil
+}
+
+// emit takes an output item. The worker stops a guest at the limit, so an item over it
+// is a lie.
+func (r *run) emit(m *workerproto.Output) error {
+	if r.cell == nil {
+		return errors.New("output before the source was prepared")
+	}
+	if !r.budget.Spend(workerproto.ItemCost(m.Kind, m.JSON)) {
+		return fmt.Errorf("output over the limit of %d bytes", r.budget.Limit)
+	}
+	if !json.Valid(m.JSON) || m.Kind == "text" && m.JSON[0] != '"' {
+		return errors.New("output that is not JSON of its kind")
+	}
+	item := Item{m.Kind, m.JSON}
+	r.output = append(r.output, item)
+	r.record(trajectory.Event{Kind: trajectory.Output, Status: m.Kind, Data: r.p.Trajectory.Describe(m.JSON)})
+	if r.p.Output != nil {
+		r.emitter.add(func() { r.p.Output(item) }, true)
+	}
+	return nil
+}
+
+// idled ends a burst: its calls are admitted together or not at all (SPEC 10.2).
+func (r *run) idled() (*end, error) {
+	if r.credit--; r.cell == nil || r.credit < 0 {
+		return nil, errors.New("idle without anything having happened")
+	}
+	r.idle = true
+	if tooMany := r.ledger.admit(); tooMany != "" {
+		r.hit("maxToolCalls")
+		return &end{fail: limitf(TooManyPendingToolCalls, "%s; none of the calls made in this burst was started", tooMany)}, nil
+	}
+	r.dispatch()
+	return nil, nil
+}
+
+func (r *run) completed(m *workerproto.Done) (*end, error) {
+	r.settleAll() // results are posted before the worker has them
+	if r.cell == nil || !r.ledger.quiet() {
+		return nil, errors.New("done while work is left")
+	}
+	if string(m.Value) != "null" && !r.budget.Spend(uint64(len(m.Value))) {
+		return nil, fmt.Errorf("a value over the limit of %d bytes", r.budget.Limit)
+	}
+	if !json.Valid(m.Value) {
+		return nil, errors.New("a value that is not JSON")
+	}
+	r.timings.Guest = float64(m.Stats.GuestMicros) / 1000
+	if r.omitted = m.Omitted; r.omitted > 0 {
+		r.hit("maxOutputBytes")
+	}
+	return &end{value: m.Value}, nil
+}
+
+// workerCodes are the codes that a worker may give, with the config field of a limit.
+var workerCodes = map[Code]string{
+	"": "", InvalidInput: "", ModuleAccessDenied: "", TypeScriptTransformFailed: "", NestedToolFailed: "", InternalError: "",
+	UnsupportedLanguage: "", Timeout: "timeoutMs", MemoryLimitExceeded: "memoryLimitBytes", OutputLimitExceeded: "maxOutputBytes",
+	TooManyPendingToolCalls: "maxQueuedToolCalls",
+}
+
+func (r *run) failed(m *workerproto.Failed) (*end, error) {
+	code := Code(m.Code)
+	field, ok := workerCodes[code]
+	if !ok {
+		return nil, fmt.Errorf("an unknown error code %.40q", m.Code)
+	}
+	r.timings.Guest = float64(m.Stats.GuestMicros) / 1000
+	if r.omitted = m.Omitted; field != "" {
+		r.hit(field)
+	}
+	text := m.Error
+	if code == Timeout { // one text for it, whichever side's clock was first
+		return &end{fail: r.cancelled(errDeadline, "")}, nil
+	}
+	// The worker cuts a guest's text at what is left of the output limit, 256 bytes at
+	// least, and adds a note.
+	if limit := int(max(r.budget.Left(), 256)) + 4096; len(text) > limit {
+		return nil, fmt.Errorf("an error text of %d bytes", len(text))
+	}
+	if m.Shell {
+		text += r.shellHint()
+	}
+	if Phase(m.Phase) == PhaseLimit {
+		text += r.ledger.story()
+	}
+	return &end{fail: &failure{code, Phase(m.Phase), text}}, nil
+}
