@@ -104,13 +104,13 @@ bench: build bench/node-worker/node_modules/.installed ## Run the benchmarks and
 ##@ Checks
 
 .PHONY: check
-check: ## All that CI runs: lint, cross-builds, race, e2e, short fuzz
+check: ## All that CI runs: lint, cross-builds, all tests, race, short fuzz
 	@scripts/tree.sh save
 	@$(MAKE) lint
 	@$(MAKE) cross
 	@$(MAKE) race-unit
 	@$(MAKE) fuzz TIME=$(CHECK_TIME)
-	@$(MAKE) e2e
+	@$(MAKE) test
 	@scripts/tree.sh compare
 
 .PHONY: lint

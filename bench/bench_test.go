@@ -17,12 +17,16 @@ import (
 	"github.com/openclaw/codemode-supervisor/supervisor"
 )
 
+// built is the folder that worker made, "" if no benchmark asked for it.
+var built string
+
 // worker builds the worker as it is shipped.
 var worker = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "qjs-worker")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/qjs-worker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -32,8 +36,8 @@ var worker = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := worker(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if built != "" {
+		os.RemoveAll(built)
 	}
 	os.Exit(code)
 }
