@@ -263,3 +263,34 @@ func TestOddFunctionNames(t *testing.T) {
 		t.Errorf("calls: %v", h.calls)
 	}
 }
+
+// SPEC 4.3: the short way for flat inputs writes what the long way writes.
+func TestFlatInput(t *testing.T) {
+	for _, value := range []string{
+		`{}`, `{v: 1}`, `{v: -0, w: NaN, x: Infinity, y: 1e21, z: 0.1}`, `{s: "\ud800", t: "é\u0000\n", u: ""}`,
+		`{a: undefined, b: null, c: true, d: false}`, `JSON.parse('{"__proto__": 1, "a b": 2}')`, `{2: "b", 1: "a", z: 1, [Symbol("s")]: 1}`,
+		`{big: 1n}`, `{f() {}}`, `{nested: {v: 1}}`, `{list: [1]}`, `{d: new Date(0)}`, `{toJSON() { return {t: 1} }}`, `new Map([[1, 2]])`,
+		`Object.create({inherited: 1}, {own: {value: 1, enumerable: true}})`, `Object.create(null)`, `new Proxy({v: 1}, {})`,
+		`{get once() { this.n = (this.n ?? 0) + 1; return this.n }}`, `Object.fromEntries(Array.from({length: 20}, (_, i) => ["k" + i, i]))`,
+	} {
+		r := newRun(t)
+		if err := r.body(`const make = () => (` + value + `); json(make()); tools.call("x", make())`); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.host.items) != 1 || len(r.host.calls) != 1 {
+			t.Errorf("%s: %d items, %d calls: %s", value, len(r.host.items), len(r.host.calls), r.outcome())
+			continue
+		}
+		if got, want := string(r.host.calls[0].Input), string(r.host.items[0].JSON); got != want {
+			t.Errorf("%s: the input is %s, json() writes %s", value, got, want)
+		}
+	}
+	// Neither way sees a toJSON that the guest gave to all objects otherwise than JSON does.
+	r := newRun(t)
+	if err := r.body(`Object.prototype.toJSON = function () { return "patched" }; tools.call("x", {v: 1})`); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.host.calls) != 1 || string(r.host.calls[0].Input) != `"patched"` {
+		t.Errorf("got %v", r.host.calls)
+	}
+}

@@ -20,7 +20,7 @@ const request = (error, method, tool, value, shown, wrong) => {
 	}
 	if (wrong === undefined && value !== undefined) {
 		try {
-			input = encode(value, (what) => { bytes ??= what; });
+			input = encodeFlat(value) ?? encode(value, (what) => { bytes ??= what; });
 		} catch (e) {
 			reject(e); // thrown by a getter or a toJSON of the guest's
 			return promise;
