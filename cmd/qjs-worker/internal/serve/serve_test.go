@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 
 // peer is the supervisor's side of a worker that runs in this process.
 type peer struct {
-	t      *testing.T
-	conn   *workerproto.Conn
-	engine *Engine
-	done   chan struct{}
+	t     *testing.T
+	conn  *workerproto.Conn
+	exits chan int // codes that the worker ended its process with
+	done  chan struct{}
 }
 
 // begin starts a cell.
@@ -40,13 +40,14 @@ func begin(t *testing.T, start workerproto.Start) *peer {
 	t.Helper()
 	e := Load(codeCache)
 	e.limitData = func(uint64) error { return nil }
-	e.exit = func(int) {}
+	exits := make(chan int, 1)
+	e.exit = func(code int) { exits <- code }
 	if ready := e.Wait(); ready.Fault != "" {
 		t.Fatal(ready.Fault)
 	}
 	t.Cleanup(func() { e.mod.Close() })
 	ours, theirs := socketPair(t)
-	p := &peer{t, workerproto.NewConn(ours), e, make(chan struct{})}
+	p := &peer{t, workerproto.NewConn(ours), exits, make(chan struct{})}
 	l := &loop{Engine: e, conn: workerproto.NewConn(theirs)}
 	if start.BudgetMillis == 0 {
 		start.BudgetMillis = 10_000
@@ -361,9 +362,7 @@ func TestInterrupt(t *testing.T) {
 
 // A worker whose supervisor is gone ends.
 func TestSupervisorGone(t *testing.T) {
-	gone := make(chan int, 1)
 	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`), Tools: []byte(echoTool)})
-	p.engine.exit = func(code int) { gone <- code }
 	for {
 		if _, ok := p.next().(*workerproto.Idle); ok {
 			break
@@ -371,7 +370,7 @@ func TestSupervisorGone(t *testing.T) {
 	}
 	p.conn.Close()
 	<-p.done
-	if code := <-gone; code != 0 {
+	if code := <-p.exits; code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
