@@ -135,8 +135,10 @@ func (c *Conn) Await(until time.Time) (bool, error) {
 		return false, err
 	}
 	_, err := c.in.Peek(1)
-	late := errors.Is(err, os.ErrDeadlineExceeded)
-	return !late, c.Deadline(before) // anything else that is wrong, the read will say
+	if restored := c.Deadline(before); errors.Is(err, os.ErrDeadlineExceeded) {
+		return false, restored
+	}
+	return true, nil // whatever is wrong, the read will say
 }
 
 // Buffered tells whether a whole frame has arrived already, so that reading it does not
