@@ -320,3 +320,18 @@ func TestCloseEndsRuns(t *testing.T) {
 		}
 	}
 }
+
+// SPEC 16.1: a start that hangs once in a thousand times is one that hangs. The worker's
+// first wait once kept go-plugin's last goroutine from the only processor.
+func TestManyStarts(t *testing.T) {
+	s := embed(t, supervisor.Options{MaxWorkers: 4})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 100 {
+				completed(t, s.Exec(context.Background(), supervisor.Program{Code: "1 + 2"}), "3")
+			}
+		})
+	}
+	wg.Wait()
+}

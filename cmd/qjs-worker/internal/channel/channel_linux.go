@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -35,22 +36,36 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 
 func (s *socket) Close() error { return unix.Close(int(s.fd)) }
 
-// Read waits for the socket or the deadline, and reads. The runtime interrupts both
-// system calls now and then, to preempt a goroutine that seems to run for long.
+// Read waits for the socket or the deadline, and reads. Without a deadline nothing is
+// urgent, and other goroutines, go-plugin's last ones among them, may have something to
+// do: that read is one that the scheduler sees.
 func (s *socket) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
 	for {
-		if !s.deadline.IsZero() {
-			switch ready, errno := s.await(time.Until(s.deadline)); {
-			case errno == syscall.EINTR:
+		if s.deadline.IsZero() {
+			n, err := syscall.Read(int(s.fd), b)
+			switch {
+			case err == syscall.EINTR:
 				continue
-			case errno != 0:
-				return 0, errno
-			case !ready:
-				return 0, os.ErrDeadlineExceeded
+			case err != nil:
+				return 0, err
+			case n == 0:
+				return 0, io.EOF
 			}
+			return n, nil
+		}
+		switch ready, errno := s.await(time.Until(s.deadline)); {
+		case errno == syscall.EINTR:
+			// The runtime's monitor wants a goroutine that seems to run for long to let
+			// others run. ppoll is never restarted (signal(7)), so it gets its way.
+			runtime.Gosched()
+			continue
+		case errno != 0:
+			return 0, errno
+		case !ready:
+			return 0, os.ErrDeadlineExceeded
 		}
 		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, s.fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		switch {

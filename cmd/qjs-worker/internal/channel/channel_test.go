@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -65,6 +66,20 @@ func TestDeadline(t *testing.T) {
 	a.Close()
 	if _, err := b.Read(buf); err != io.EOF {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A read that waits leaves the only processor to others, without a deadline at once and
+// with one soon: what is left of the start must come to its end.
+func TestOthersRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, deadline := range []time.Time{{}, time.Now().Add(time.Minute)} {
+		a, b := pair(t)
+		b.SetReadDeadline(deadline)
+		go a.Write([]byte("x")) // runs only if the read lets it
+		if n, err := b.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
 	}
 }
 
