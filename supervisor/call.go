@@ -25,6 +25,7 @@ func (r *run) dispatch() {
 // does not read blocks this goroutine and nothing else, until it is killed.
 func (r *run) carry(c *call) {
 	value, err := r.perform(c)
+	c.begun() // whatever became of it
 	res := callResult{call: c, value: value}
 	m := &workerproto.ToolResult{ID: c.id, Value: value}
 	if err != nil {
@@ -100,6 +101,10 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 	if r.p.Executor == nil {
 		return nil, &ToolError{Message: fmt.Sprintf("tool %q has nobody to run it", tool.ID), Started: "no"}
 	}
+	select {
+	case <-c.turn:
+	case <-r.callCtx.Done():
+	}
 	if r.callCtx.Err() != nil {
 		return nil, &ToolError{Message: "the run is over", Started: "no"}
 	}
@@ -111,9 +116,15 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", tool.ID), Started: "unknown"}
 		}
 	}()
-	value, err = r.p.Executor.Call(r.callCtx, &Call{
-		ID: r.callID(c), RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input,
-	})
+	call := &Call{ID: r.callID(c), RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input}
+	if starter, ok := r.p.Executor.(Starter); ok {
+		run := starter.Start(call)
+		c.begun()
+		value, err = run(r.callCtx)
+	} else {
+		c.begun()
+		value, err = r.p.Executor.Call(r.callCtx, call)
+	}
 	switch {
 	case err != nil:
 		var te *ToolError

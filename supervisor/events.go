@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -37,7 +38,7 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 		r.stage = "guest"
 		r.cell = &CellInfo{m.Language, m.Form, m.Fenced}
 		if !r.p.Limits.Languages.Has(m.Language) { // a fence chose it (SPEC 3.2); nothing was called yet
-			return &end{fail: inputf(UnsupportedLanguage, "the fence says %s, and the config switches it off (tools.codeMode.languages)", m.Language)}, nil
+			return &end{fail: inputf(UnsupportedLanguage, "the cell is %s, and the config switches that off (tools.codeMode.languages); use %s", m.Language, strings.Join(r.p.Limits.Languages.Names(), " or "))}, nil
 		}
 		r.timings.Transform = float64(m.TransformMicros) / 1000
 	case *workerproto.Output:
@@ -129,7 +130,10 @@ func (r *run) failed(m *workerproto.Failed) (*end, error) {
 		return nil, fmt.Errorf("an unknown error code %.40q", m.Code)
 	}
 	r.timings.Guest = float64(m.Stats.GuestMicros) / 1000
-	if r.omitted = m.Omitted; field != "" {
+	if r.omitted = m.Omitted; r.omitted > 0 {
+		r.hit("maxOutputBytes")
+	}
+	if field != "" {
 		r.hit(field)
 	}
 	text := m.Error

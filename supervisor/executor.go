@@ -21,6 +21,15 @@ type Executor interface {
 	Call(ctx context.Context, call *Call) (json.RawMessage, error)
 }
 
+// Starter is an [Executor] that is told of calls in the order in which the guest made
+// them, before they run side by side.
+type Starter interface {
+	Executor
+	// Start begins one call and returns at once; the function that it returns is called
+	// instead of Call. The next call of the run is not begun before Start has returned.
+	Start(call *Call) func(ctx context.Context) (json.RawMessage, error)
+}
+
 // ExecutorFunc makes a function an [Executor].
 type ExecutorFunc func(ctx context.Context, call *Call) (json.RawMessage, error)
 

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,9 +24,16 @@ type call struct {
 	info    int         // place in the ledger's list, -1 past its end
 	started atomic.Bool // the executor has it
 	toolID  atomic.Value
-	begun   time.Time
-	settled bool // only the loop's
+	at      time.Time // of its dispatch
+	settled bool      // only the loop's
+
+	turn <-chan struct{} // closed when the call before it has begun, or never will
+	next chan struct{}   // the same for the call behind it
+	pass sync.Once       // closes next
 }
+
+// begun lets the next call begin.
+func (c *call) begun() { c.pass.Do(func() { close(c.next) }) }
 
 // callResult is a call's end, from its goroutine.
 type callResult struct {
@@ -41,6 +49,7 @@ type ledger struct {
 	next    uint64           // id that the next call must have
 	burst   []*call          // announced, and not admitted yet
 	queue   []*call          // admitted, waiting for a place
+	turn    chan struct{}    // of the call that was dispatched last
 	running map[uint64]*call // have a place; until the worker has taken the result
 	open    int              // announced and not settled
 	bytes   int              // input bytes of those
@@ -58,6 +67,8 @@ type ledger struct {
 
 func (l *ledger) init(lim limits.Limits) {
 	l.limits, l.next = lim, 1
+	l.turn = make(chan struct{})
+	close(l.turn)
 	l.running, l.calls = map[uint64]*call{}, map[int]*call{}
 	l.results = make(chan callResult, lim.PendingToolCalls)
 }
@@ -112,9 +123,11 @@ func (l *ledger) take() *call {
 	c := l.queue[0]
 	l.queue[0] = nil // its input must not live as long as the queue
 	l.queue = l.queue[1:]
-	c.begun = time.Now()
+	c.at = time.Now()
+	c.turn, c.next = l.turn, make(chan struct{})
+	l.turn = c.next
 	if len(l.running) == 0 {
-		l.busy = c.begun
+		l.busy = c.at
 	}
 	l.running[c.id] = c
 	return c
@@ -143,7 +156,7 @@ func (l *ledger) settle(res callResult) {
 	delete(l.calls, c.info)
 	l.infos[c.info].State = state
 	l.infos[c.info].ToolID = toolIDOf(c)
-	l.infos[c.info].Millis = millis(time.Since(c.begun))
+	l.infos[c.info].Millis = millis(time.Since(c.at))
 }
 
 // free gives the place of a call back whose result the worker has taken.
@@ -164,7 +177,7 @@ func (l *ledger) list(runID string) []CallInfo {
 		infos[i].ToolID = toolIDOf(c)
 		if c.started.Load() {
 			infos[i].State = InFlight
-			infos[i].Millis = millis(time.Since(c.begun))
+			infos[i].Millis = millis(time.Since(c.at))
 		}
 	}
 	for i := range infos {

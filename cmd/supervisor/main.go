@@ -24,6 +24,7 @@ const (
 	exitLimit       = 3   // a limit, or an abort
 	exitHost        = 4   // worker or internal failure
 	exitUnavailable = 5   // runtime_unavailable
+	exitHangup      = 129 // SIGHUP
 	exitInterrupt   = 130 // SIGINT
 	exitTerminated  = 143 // SIGTERM
 )
@@ -35,7 +36,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	go func() { // ends with the process or its first signal
 		select {
@@ -44,14 +45,35 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		case <-ctx.Done():
 		}
 	}()
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	out := &output{w: stdout}
+	c := &cli{stdin: stdin, stdout: out, stderr: stderr}
 	root := c.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	return c.exitCode(ctx, err)
+	code := c.exitCode(ctx, err)
+	if out.err != nil && code == exitOK {
+		// Who started us would take a result that was lost for one that is empty.
+		fmt.Fprintln(stderr, "supervisor: error: writing the result:", out.err)
+		return exitHost
+	}
+	return code
+}
+
+// output remembers the first failure of standard output.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // cli is what all subcommands share.
@@ -87,8 +109,11 @@ func (c *cli) exitCode(ctx context.Context, err error) int {
 	var exit exitError
 	switch {
 	case errors.As(context.Cause(ctx), &sig) && err != nil:
-		if sig.Signal == syscall.SIGTERM {
+		switch sig.Signal {
+		case syscall.SIGTERM:
 			return exitTerminated
+		case syscall.SIGHUP:
+			return exitHangup
 		}
 		return exitInterrupt
 	case err == nil:
@@ -96,7 +121,7 @@ func (c *cli) exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	}
-	fmt.Fprintln(c.stderr, "supervisor: error:", err)
+	fmt.Fprintln(c.stderr, "supervisor: error:", newPrinter(c.stderr).clean(err.Error()))
 	hint := `"supervisor --help" lists the commands`
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint != "" {
@@ -125,7 +150,7 @@ Exit codes:
   3    a limit was hit, or the run was aborted
   4    worker or internal failure
   5    code mode cannot run here (runtime_unavailable)
-  130, 143   ended by SIGINT, SIGTERM
+  129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM
 `
 
 func (c *cli) rootCommand() *cobra.Command {

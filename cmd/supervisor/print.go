@@ -20,6 +20,9 @@ type printer struct {
 }
 
 func newPrinter(w io.Writer) *printer {
+	if o, ok := w.(*output); ok {
+		return &printer{w, newPrinter(o.w).tty}
+	}
 	file, ok := w.(*os.File)
 	return &printer{w, ok && term.IsTerminal(int(file.Fd()))}
 }

@@ -64,18 +64,34 @@ func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolb
 	return box, err
 }
 
-// Call runs a tool, after approval where its policy wants that.
+// Call runs a tool.
 func (b *toolbox) Call(ctx context.Context, call *supervisor.Call) (json.RawMessage, error) {
+	return b.Start(call)(ctx)
+}
+
+// Start begins a call: a sequence's step is taken in the order of the calls. A tool that
+// needs approval begins when it has it.
+func (b *toolbox) Start(call *supervisor.Call) func(context.Context) (json.RawMessage, error) {
 	tool := b.tools[call.Tool.ID]
 	if tool == nil {
-		return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q is in no tool file", call.Tool.ID), Started: "no"}
+		return func(context.Context) (json.RawMessage, error) {
+			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q is in no tool file", call.Tool.ID), Started: "no"}
+		}
 	}
-	if tool.Policy == toolfile.Approve {
+	if tool.Policy != toolfile.Approve {
+		begun := tool.Begin()
+		return func(ctx context.Context) (json.RawMessage, error) { return finish(begun(ctx, call.Input, nil)) }
+	}
+	return func(ctx context.Context) (json.RawMessage, error) {
 		if err := b.approve.allow(ctx, call); err != nil {
 			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q needs approval: %v; the tool was not started", call.Tool.ID, err), Code: "not_approved", Started: "no"}
 		}
+		return finish(tool.Run(ctx, call.Input, nil))
 	}
-	value, err := tool.Run(ctx, call.Input, nil)
+}
+
+// finish gives a tool's failure the form that the supervisor knows.
+func finish(value json.RawMessage, err error) (json.RawMessage, error) {
 	var te *toolfile.ToolError
 	if errors.As(err, &te) {
 		started := "yes"

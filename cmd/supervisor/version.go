@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/openclaw/codemode-supervisor/workerproto"
 	"github.com/spf13/cobra"
@@ -58,7 +59,7 @@ func (c *cli) versionCommand() *cobra.Command {
 			if b.Modified {
 				revision += " (modified)"
 			}
-			_, err := fmt.Fprintf(c.stdout, "supervisor %s %s\n%s %s, worker protocol %d\n", b.Version, revision, b.Go, b.Platform, b.Protocol)
+			_, err := fmt.Fprintf(c.stdout, "%s\n%s %s, worker protocol %d\n", strings.TrimSpace("supervisor "+b.Version+" "+revision), b.Go, b.Platform, b.Protocol)
 			return err
 		},
 	}

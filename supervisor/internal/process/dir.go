@@ -2,16 +2,23 @@ package process
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"time"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	dirPrefix = "codemode-"
-	lockName  = "lock"
+	// dirPrefix begins the names of runtime directories that are in use. While one is made
+	// it has another name, so that what a sweep sees always has its lock.
+	dirPrefix    = "codemode-run-"
+	makingPrefix = "codemode-new-"
+
+	// A directory with such a file is ours to remove; nothing else ever is.
+	lockName = "codemode-supervisor.lock"
+	lockText = "This directory belongs to a running codemode-supervisor, which holds a lock on this file.\n"
 
 	// socketRoom is what go-plugin puts behind our directory for its socket:
 	// /plugin-dir and /plugin, each with up to ten digits.
@@ -31,11 +38,18 @@ func runtimeDir() (dir string, lock *os.File, err error) {
 		base = "/tmp"
 	}
 	sweep(base)
-	if dir, err = os.MkdirTemp(base, dirPrefix); err != nil {
-		return "", nil, err
+	making, err := os.MkdirTemp(base, makingPrefix)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w (set TMPDIR to a directory that exists and can be written)", err)
 	}
-	if lock, err = lockDir(dir, os.O_CREATE); err != nil {
-		os.RemoveAll(dir)
+	if err = os.WriteFile(filepath.Join(making, lockName), []byte(lockText), 0o600); err == nil {
+		if lock, err = lockDir(making); err == nil {
+			dir = filepath.Join(base, dirPrefix+filepath.Base(making)[len(makingPrefix):])
+			err = os.Rename(making, dir) // a name that was random is free
+		}
+	}
+	if err != nil {
+		os.RemoveAll(making)
 		return "", nil, err
 	}
 	return dir, lock, nil
@@ -43,10 +57,15 @@ func runtimeDir() (dir string, lock *os.File, err error) {
 
 // lockDir takes a directory's lock, which is free again when the process is gone
 // (flock(2)). A worker does not inherit it.
-func lockDir(dir string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|flag, 0o600)
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
+	}
+	text := make([]byte, len(lockText)+1)
+	if n, _ := io.ReadFull(f, text); string(text[:n]) != lockText {
+		f.Close()
+		return nil, fmt.Errorf("%q is not a lock of ours", f.Name())
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
@@ -55,22 +74,21 @@ func lockDir(dir string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes what killed supervisors left behind. One that has not come to locking its
-// directory yet is given a minute.
+// sweep removes the directories whose owners are gone: those with a lock of ours that is
+// free.
 func sweep(base string) {
-	dirs, _ := filepath.Glob(filepath.Join(base, dirPrefix+"*"))
-	for _, dir := range dirs {
-		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || !ours(info) {
+	entries, _ := os.ReadDir(base)
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), dirPrefix) {
 			continue
 		}
-		lock, err := lockDir(dir, 0)
-		switch {
-		case err == nil:
+		dir := filepath.Join(base, e.Name())
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !ours(info) {
+			continue
+		}
+		if lock, err := lockDir(dir); err == nil {
 			os.RemoveAll(dir)
 			lock.Close()
-		case os.IsNotExist(err) && time.Since(info.ModTime()) > time.Minute:
-			os.RemoveAll(dir)
 		}
 	}
 }

@@ -150,7 +150,7 @@ function shape(source, body) {
   const edits = [];
   const edit = (at, remove, insert) => edits.push({at, remove, insert});
   const returned = (start, end, call) => {
-    edit(start, 0, call ? "return (" : "__codemode_value = (");
+    edit(start, 0, call ? "return (" : "__codemode_value = (0,");
     edit(end, 0, call ? "\n)()" : "); return __codemode_value");
   };
   const done = form => ({form, edits});

@@ -175,35 +175,48 @@ func (vm *VM) Truth(v Value) bool { r, _ := vm.call("qjs_get_bool", uint64(v)); 
 // String reads a string as UTF-8; a lone surrogate comes as its three-byte WTF-8
 // form. On a value that is no string it runs the guest's own conversion.
 func (vm *VM) String(v Value) (string, error) {
+	s, ok, err := vm.text(v)
+	if err == nil && !ok {
+		err = vm.exception()
+	}
+	return s, err
+}
+
+// text reads a string; false says that an exception is pending.
+func (vm *VM) text(v Value) (string, bool, error) {
 	n, err := vm.scratchAt()
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	p, err := vm.call("qjs_get_string_len", uint64(v), uint64(n))
-	if err != nil {
-		return "", err
-	}
-	if p == 0 {
-		return "", vm.exception()
+	if err != nil || p == 0 {
+		return "", false, err
 	}
 	length, _ := vm.mem.ReadUint32Le(n)
 	b, ok := vm.mem.Read(uint32(p), length)
 	if !ok {
-		return "", fmt.Errorf("engine: string of %d bytes at %d is out of bounds", length, p)
+		return "", false, fmt.Errorf("engine: string of %d bytes at %d is out of bounds", length, p)
 	}
 	s := string(b)
 	_, err = vm.call("qjs_free_cstring", p)
-	return s, err
+	return s, true, err
 }
 
 // Get reads a property; Set writes one.
 func (vm *VM) Get(obj Value, name string) (Value, error) {
+	v, err := vm.get(obj, name)
+	return vm.value(uint64(v), err)
+}
+
+// get gives what the engine does, which may be its mark for an exception.
+func (vm *VM) get(obj Value, name string) (Value, error) {
 	p, err := vm.alloc(name + "\x00")
 	if err != nil {
 		return 0, err
 	}
 	defer vm.free(p)
-	return vm.value(vm.call("qjs_get_prop_string", uint64(obj), p))
+	r, err := vm.call("qjs_get_prop_string", uint64(obj), p)
+	return Value(r), err
 }
 
 // Set writes the property name of obj. It does not take v over.
@@ -331,8 +344,8 @@ func (vm *VM) describe(v Value) (name, message, stack string) {
 		return "", message, ""
 	}
 	field := func(key string) string {
-		f, err := vm.Get(v, key)
-		if err != nil {
+		f := vm.quietly(func() (Value, error) { return vm.get(v, key) })
+		if f == 0 {
 			return ""
 		}
 		defer vm.Free(f)
@@ -342,6 +355,22 @@ func (vm *VM) describe(v Value) (name, message, stack string) {
 	return field("name"), field("message"), field("stack")
 }
 
+// quietly gives f's value, or 0. An exception is dropped and not looked at: looking at one
+// that came of looking at another, where the stack is full, would have no end.
+func (vm *VM) quietly(f func() (Value, error)) Value {
+	v, err := f()
+	if err != nil {
+		return 0
+	}
+	if bad, _ := vm.call("qjs_is_exception", uint64(v)); uint32(bad) == 0 {
+		return v
+	}
+	vm.Free(v)
+	x, _ := vm.call("qjs_get_exception")
+	vm.Free(Value(x))
+	return 0
+}
+
 // plainString reads a primitive as a string without running guest code.
 func (vm *VM) plainString(v Value) (string, bool) {
 	for _, kind := range []string{"qjs_is_object", "qjs_is_symbol", "qjs_is_undefined"} {
@@ -349,8 +378,13 @@ func (vm *VM) plainString(v Value) (string, bool) {
 			return "", false
 		}
 	}
-	s, err := vm.String(v)
-	return s, err == nil
+	s, ok, err := vm.text(v)
+	if err != nil || !ok {
+		x, _ := vm.call("qjs_get_exception")
+		vm.Free(Value(x))
+		return "", false
+	}
+	return s, true
 }
 
 // alloc copies s into the guest's memory; free gives it back.

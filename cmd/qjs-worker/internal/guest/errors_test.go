@@ -200,6 +200,27 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// SPEC 11.2: the guest has no way to make an error that the engine would take for its own.
+func TestForgedStop(t *testing.T) {
+	for _, code := range []string{
+		`throw new InternalError("interrupted")`,
+		`throw InternalError("out of memory")`,
+		`class X extends InternalError {} throw new X("interrupted")`,
+		`Promise.reject(Object.assign(new Error("interrupted"), {name: "InternalError"}))`,
+		// With one of the engine's own in hand: an executor makes a rejection of a stop.
+		`const e = new Error("out of memory"); e.constructor("interrupted"); throw e`,
+		`const C = Object.getPrototypeOf(new Error("x")).constructor; throw Reflect.construct(C, ["interrupted"], Error)`,
+	} {
+		r := newRunWith(t, config, memoryLimit)
+		if err := r.body(code); err != nil {
+			t.Errorf("%s: got %v", code, err)
+		}
+	}
+	if got := eval(t, `try { throw eval('new InternalError("x")') } catch (e) { return e.name }`); got != `"ReferenceError"` {
+		t.Errorf("got %s", got)
+	}
+}
+
 // An unhandled rejection whose reason is the engine's stop is not the guest's failure.
 func TestUnhandledStop(t *testing.T) {
 	r := newRunWith(t, config, 4<<20)
@@ -219,6 +240,11 @@ func TestDeepRecursion(t *testing.T) {
 	for _, code := range []string{
 		`(function f() { f() })()`,
 		`const o = {get a() { return json(o) }}; json(o)`,
+		`async function f() { await f() } await f()`,
+		`async function f(n) { if (n) await f(n - 1) } await f(5000)`,
+		`function f() { return new Promise(r => r(f())) } await f()`,
+		`async function* g() { yield* g() } for await (const x of g());`,
+		`const f = async () => { try { await f() } catch (e) { throw e } }; await f()`,
 		`const o = {toJSON() { text(o); return 1 }}; text(o)`,
 		`const f = () => console.log({get a() { f() }}); f()`,
 		`let o = {}; for (let i = 0; i < 1e5; i++) o = {o}; structuredClone(o)`,

@@ -12,6 +12,9 @@ import (
 // maxWaitingBytes bounds the inputs of calls that are not settled, all together.
 const maxWaitingBytes = 64 << 20
 
+// valueRoom is what cut output leaves for the value, in bytes.
+const valueRoom = 256
+
 // host is what the guest reports to. It runs inside guest code, on the loop's goroutine.
 type host struct {
 	engine *Engine
@@ -44,12 +47,13 @@ func (h *host) Output(item guest.Item) {
 		h.omitted += workerproto.ItemCost(item.Kind, item.JSON)
 		return
 	}
-	if h.budget.Spend(workerproto.ItemCost(item.Kind, item.JSON)) {
+	if cost := workerproto.ItemCost(item.Kind, item.JSON); cost <= h.room() {
+		h.budget.Spend(cost)
 		h.write(&workerproto.Output{Kind: item.Kind, JSON: item.JSON})
 		return
 	}
 	h.full = true
-	cut, omitted := cutItem(item, h.budget.Left())
+	cut, omitted := cutItem(item, h.room())
 	h.omitted += omitted
 	if cut != nil && h.budget.Spend(workerproto.ItemCost("text", cut)) {
 		h.write(&workerproto.Output{Kind: "text", JSON: cut})
@@ -57,6 +61,16 @@ func (h *host) Output(item guest.Item) {
 	if !h.truncate {
 		h.engine.stop.set(stopOutput)
 	}
+}
+
+// room is what output may still take. Where it is cut instead of failing the cell, some is
+// left for the value, which would be lost otherwise.
+func (h *host) room() uint64 {
+	left := h.budget.Left()
+	if !h.truncate {
+		return left
+	}
+	return left - min(left, valueRoom, h.budget.Limit/4)
 }
 
 // Call reports a nested call. The supervisor dispatches nothing before the burst ends.

@@ -235,7 +235,7 @@ func TestOutputLimit(t *testing.T) {
 		{"json is cut as text", `json({k: "v"})`, frame + 7, false, []string{`"{\"k\":"`}, "output_limit_exceeded", 4},
 		{"value over", `"x".repeat(100)`, 50, false, nil, "output_limit_exceeded", 102},
 		{"value fits", `"x".repeat(48)`, 50, false, nil, `"` + strings.Repeat("x", 48) + `"`, 0},
-		{"truncate output", `text("abcde"); text("f"); 1`, frame + 4 + 1, true, []string{`"abcde"`}, "null", 0},
+		{"truncate output, the value stays", `text("a".repeat(2000)); text("f"); 5`, 1024, true, []string{`"` + strings.Repeat("a", 1024-256-int(frame)) + `"`}, "5", 0},
 		{"error over", `throw new Error("z".repeat(5e5))`, 1024, false, nil, "output_limit_exceeded", 0},
 		{"error over, truncate", `throw new Error("z".repeat(5e5))`, 1024, true, nil, "", 0},
 	} {

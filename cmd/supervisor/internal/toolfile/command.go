@@ -100,7 +100,7 @@ func start(argv []string) (_ *child, err error) {
 	}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = inR, outW, errW
 	c.stdin, c.stdout, c.stderr = inW, outR, errR
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.SysProcAttr = attributes()
 	if err = c.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -60,26 +60,36 @@ type ToolError struct {
 // Error returns the message.
 func (e *ToolError) Error() string { return e.Message }
 
-// Run makes one call with the checked input and returns the JSON that the tool
-// gave. park, if it is not nil, is called first where the file says park: true.
-// Which behaviour of a sequence a call gets is decided when it begins.
-//
-// The error is a *[ToolError], or ctx's cause, wrapped, if ctx ended first. A
-// program that was running then is dead when Run returns. A tool with source mcp
-// answers in MCP's own result shape, failures of its own included (SPEC 7.3, 20).
+// Run makes one call: it begins one and does it. See [Tool.Begin].
 func (t *Tool) Run(ctx context.Context, input json.RawMessage, park func(reason string)) (json.RawMessage, error) {
+	return t.Begin()(ctx, input, park)
+}
+
+// Call is one call that has begun. It takes the checked input and returns the JSON that the
+// tool gave. park, if it is not nil, is called first where the file says park: true.
+//
+// The error is a *[ToolError], or ctx's cause, wrapped, if ctx ended first. A program
+// that was running then is dead when it returns. A tool with source mcp answers in MCP's
+// own result shape, failures of its own included (SPEC 7.3, 20).
+type Call func(ctx context.Context, input json.RawMessage, park func(reason string)) (json.RawMessage, error)
+
+// Begin takes the next behaviour of a sequence, so calls that begin in an order get them in
+// that order, however long each takes.
+func (t *Tool) Begin() Call {
 	s := &t.steps[min(t.calls.Add(1), int64(len(t.steps)))-1]
-	if s.park && park != nil {
-		park("the tool file says park")
+	return func(ctx context.Context, input json.RawMessage, park func(reason string)) (json.RawMessage, error) {
+		if s.park && park != nil {
+			park("the tool file says park")
+		}
+		if err := wait(ctx, s.delay); err != nil {
+			return nil, fmt.Errorf("tool %q was given up: %w", t.Entry.ID, err)
+		}
+		value, err := s.run(ctx, input)
+		if t.Entry.Source == catalog.MCP {
+			return mcpResult(value, err)
+		}
+		return value, err
 	}
-	if err := wait(ctx, s.delay); err != nil {
-		return nil, fmt.Errorf("tool %q was given up: %w", t.Entry.ID, err)
-	}
-	value, err := s.run(ctx, input)
-	if t.Entry.Source == catalog.MCP {
-		return mcpResult(value, err)
-	}
-	return value, err
 }
 
 // wait returns nil after d, or ctx's cause if that ends first.

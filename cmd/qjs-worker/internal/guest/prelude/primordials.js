@@ -103,6 +103,12 @@ const expose = (name, value) => {
 // accessor sets.
 delete Error.prepareStackTrace;
 
+// What InternalError makes cannot be caught: it is how the engine says "interrupted" and
+// "out of memory". A guest that could make one would forge the end of its run (SPEC 11.2).
+// The engine's own errors still have its prototype, whose constructor leads to Error.
+Object.defineProperty(InternalError.prototype, "constructor", { value: Error, writable: false, enumerable: false, configurable: false });
+delete globalThis.InternalError;
+
 // What the host reads from memory, without a call: the run's outcome (0 running, 1
 // completed, 2 failed), its unsettled calls, and its live timers.
 const board = new Float64Array(3);
