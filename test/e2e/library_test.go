@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -334,4 +335,39 @@ func TestManyStarts(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Issue: a clone without the engine builds, and its worker says which command to run.
+func TestWorkerWithoutEngine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a worker")
+	}
+	dir := t.TempDir()
+	embedded, err := filepath.Abs("../../cmd/qjs-worker/internal/assets/dist/embed.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{embedded: ""}}) // as if it were not there
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	worker := filepath.Join(dir, "qjs-worker")
+	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", worker, "../../cmd/qjs-worker")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s, err := supervisor.New(supervisor.Options{Worker: worker, CacheDir: codeCache(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 5 { // it ends at once, and what it said must not be lost
+		res := s.Exec(context.Background(), supervisor.Program{Code: "1"})
+		if res.Code != supervisor.RuntimeUnavailable || !strings.Contains(res.Error, "make deps build") {
+			t.Errorf("got %s", res.JSON())
+		}
+	}
 }

@@ -130,7 +130,9 @@ func (c *Child) reap(drained chan struct{}) {
 	c.exit.Stderr = c.stderr.String()
 	foreignKill := c.exit.Signal == syscall.SIGKILL && c.exit.Killed == NotKilled
 	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && oomKills() > c.oom
-	c.Conn.Close()
+	// What it said last can still be read. A descendant that left the group may hold its
+	// end of the channel; nobody waits for that either.
+	_ = c.socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	close(c.gone)
 }
 
@@ -179,6 +181,7 @@ func (c *Child) Wait() Exit {
 		c.client.Kill()
 		if gone := c.exited(); gone != nil {
 			<-gone
+			c.Conn.Close()
 		}
 		close(c.done)
 	})

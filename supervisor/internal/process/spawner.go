@@ -127,7 +127,9 @@ func (s *Spawner) Start(ctx context.Context) (*Child, error) {
 	}
 	child.Kill(KilledStart)
 	exit := child.Wait()
+	var fault workerFault
 	switch {
+	case errors.As(err, &fault): // it says itself why, and ends
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was not ready in time (%w)", context.Cause(ctx))
 	case child.cmd != nil && exit.Killed == NotKilled:
@@ -145,9 +147,9 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 	}
 	// The child's plugin.Serve returns when the connection closes. It locks itself up
 	// and answers on the channel.
-	if err := rpcClient.Close(); err != nil {
-		return fmt.Errorf("leaving go-plugin's connection: %w", err)
-	}
+	// A worker that cannot run ends before it has answered the close; what it says on the
+	// channel counts.
+	left := rpcClient.Close()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = child.socket.SetReadDeadline(deadline)
 	}
@@ -156,6 +158,9 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it closed the channel before it was ready")
 		}
+		if left != nil {
+			err = fmt.Errorf("%w (leaving go-plugin's connection: %v)", err, left)
+		}
 		return err
 	}
 	ready, ok := event.(*workerproto.Ready)
@@ -163,11 +168,16 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 		return &workerproto.Violation{Type: event.Type(), Reason: "the first event must be ready"}
 	}
 	if ready.Fault != "" {
-		return errors.New(ready.Fault)
+		return workerFault(ready.Fault)
 	}
 	child.Ready = *ready
 	return child.socket.SetReadDeadline(time.Time{})
 }
+
+// workerFault is what a worker says of why it cannot run cells.
+type workerFault string
+
+func (f workerFault) Error() string { return string(f) }
 
 // noPlugin is what go-plugin dispenses: nothing, since its RPC is never used.
 type noPlugin struct{}

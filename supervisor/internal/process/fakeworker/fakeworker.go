@@ -133,7 +133,7 @@ var behaviours = map[string]func(*worker){
 		block()
 	},
 	"not-ready":     func(w *worker) { block() },
-	"ready-fault":   func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); block() },
+	"ready-fault":   func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); os.Exit(1) },
 	"ready-lie":     func(w *worker) { w.conn.Write(&workerproto.Idle{}); block() },
 	"frame-version": func(w *worker) { w.raw.Write([]byte{'c', 'm', 9, 128, 0, 0, 0, 0}); block() },
 	"crash": func(w *worker) {
