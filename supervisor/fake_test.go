@@ -193,6 +193,23 @@ func TestHonestWorker(t *testing.T) {
 	}
 }
 
+// Limits of which only some are set are completed from the options.
+func TestFill(t *testing.T) {
+	base := limits.Default()
+	if got := fill(limits.Limits{}, base); got != base {
+		t.Errorf("got %+v", got)
+	}
+	want := base
+	want.Timeout, want.QueuedToolCalls = time.Second, 0
+	if d := cmp.Diff(want, fill(limits.Limits{Timeout: time.Second}, base)); d != "" {
+		t.Error(d)
+	}
+	res := fake(t, "ok").Exec(context.Background(), Program{Code: "1", Limits: limits.Limits{Timeout: 5 * time.Second}})
+	if res.Status != Completed {
+		t.Errorf("got %s", res.JSON())
+	}
+}
+
 // SPEC 10.1: what an executor is told, and 11.3: what telemetry says of the call.
 func TestCallReachesExecutor(t *testing.T) {
 	s := fake(t, "call")

@@ -25,7 +25,8 @@ type Program struct {
 	Catalog *catalog.Catalog
 	// Executor runs the nested calls. It may be nil if Catalog is.
 	Executor Executor
-	// Limits are the run's; the zero value means those of the supervisor's options.
+	// Limits are the run's. Zero, as a whole or in a field that cannot be zero, means what
+	// the supervisor's options say.
 	Limits limits.Limits
 	// Scope says who owns the run.
 	Scope Scope

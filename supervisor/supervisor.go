@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -25,7 +26,8 @@ type Options struct {
 	// CacheDir holds the worker's compiled code. Empty means a directory of the user's
 	// cache. It must belong to the user and be private: it is executable input.
 	CacheDir string
-	// Limits are those of programs that bring none. Zero means [limits.Default].
+	// Limits are those of programs that bring none. Zero, as a whole or in a field that
+	// cannot be zero, means [limits.Default].
 	Limits limits.Limits
 	// MaxWorkers bounds the workers at once. 0 means 2 × CPUs (SPEC 13.5).
 	MaxWorkers int
@@ -60,9 +62,7 @@ var errClosed = errors.New("the supervisor was closed")
 
 // New makes a Supervisor. It starts nothing; the caller must Close it.
 func New(opts Options) (*Supervisor, error) {
-	if opts.Limits == (limits.Limits{}) {
-		opts.Limits = limits.Default()
-	}
+	opts.Limits = fill(opts.Limits, limits.Default())
 	if opts.MaxWorkers < 0 {
 		return nil, fmt.Errorf("supervisor: MaxWorkers is %d; it must be positive, or 0 for the default", opts.MaxWorkers)
 	}
@@ -98,15 +98,32 @@ func (s *Supervisor) Close() error {
 // Exec runs one cell to its end and gives its result, which is never nil. ctx ends the
 // run as [Aborted]; the run's own time limit counts from this call (SPEC 13).
 func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
-	if p.Limits == (limits.Limits{}) {
-		p.Limits = s.opts.Limits
-	}
+	p.Limits = fill(p.Limits, s.opts.Limits)
 	r := newRun(s, p)
 	if !s.enter() {
 		return r.result(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
 	return r.exec(ctx)
+}
+
+// fill gives the fields of l that are zero, and cannot mean that, their value in base. Two
+// can mean it: QueuedToolCalls (no queue) and ToolCalls (no limit); they are filled only
+// where all of l is zero.
+func fill(l, base limits.Limits) limits.Limits {
+	if l == (limits.Limits{}) {
+		return base
+	}
+	l.Languages = cmp.Or(l.Languages, base.Languages)
+	l.Timeout = cmp.Or(l.Timeout, base.Timeout)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, base.MemoryBytes)
+	l.OutputBytes = cmp.Or(l.OutputBytes, base.OutputBytes)
+	l.SnapshotBytes = cmp.Or(l.SnapshotBytes, base.SnapshotBytes)
+	l.SnapshotTTL = cmp.Or(l.SnapshotTTL, base.SnapshotTTL)
+	l.PendingToolCalls = cmp.Or(l.PendingToolCalls, base.PendingToolCalls)
+	l.SearchDefault = cmp.Or(l.SearchDefault, base.SearchDefault)
+	l.SearchMax = cmp.Or(l.SearchMax, base.SearchMax)
+	return l
 }
 
 // enter registers a run unless the supervisor is closed.
