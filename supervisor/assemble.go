@@ -28,7 +28,7 @@ func (r *run) result(fail *failure) *Result {
 			VisibleTools: []string{"exec", "wait"},
 			Catalog:      catalogInfo(r.p),
 			Counts:       counts,
-			Calls:        r.ledger.list(r.id),
+			Calls:        r.ledger.list(),
 			CallsOmitted: r.ledger.omitted,
 			Limits:       limits,
 			Timings:      r.timings,

@@ -51,7 +51,7 @@ func (r *run) settle(res callResult) {
 	if c.method != "call" {
 		return
 	}
-	e := trajectory.Event{Kind: trajectory.ToolResult, CallID: r.callID(c), ToolID: toolIDOf(c), Status: "done"}
+	e := trajectory.Event{Kind: trajectory.ToolResult, CallID: c.ref, ToolID: toolIDOf(c), Status: "done"}
 	if res.err != nil {
 		e.Status, e.Code = "failed", res.err.Code
 	} else {
@@ -67,26 +67,20 @@ func toolIDOf(c *call) string {
 	return c.tool
 }
 
-func (r *run) callID(c *call) string { return fmt.Sprintf("%s:%d", r.id, c.id) }
-
 // perform runs one call on its own goroutine.
 func (r *run) perform(c *call) (value json.RawMessage, err error) {
 	if r.p.Catalog == nil {
 		return nil, &ToolError{Message: fmt.Sprintf("unknown tool %.100q: this run has no tools", c.tool), Code: codeUnknownTool, Started: "no"}
 	}
-	switch c.method {
-	case "search":
+	if c.method == "search" {
 		return r.search(c)
-	case "describe":
-		tool, err := r.p.Catalog.Resolve(c.tool)
-		if err != nil {
-			return nil, notStarted(codeUnknownTool, err)
-		}
-		return tool.Describe(), nil
 	}
 	tool, err := r.p.Catalog.Resolve(c.tool)
 	if err != nil {
 		return nil, notStarted(codeUnknownTool, err)
+	}
+	if c.method == "describe" {
+		return tool.Describe(), nil
 	}
 	c.toolID.Store(tool.ID)
 	input, err := tool.CheckInput(c.input)
@@ -108,7 +102,7 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 	if r.callCtx.Err() != nil {
 		return nil, &ToolError{Message: "the run is over", Started: "no"}
 	}
-	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: r.callID(c), ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
+	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
 	c.started.Store(true)
 	defer func() {
 		if p := recover(); p != nil {
@@ -116,7 +110,7 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", tool.ID), Started: "unknown"}
 		}
 	}()
-	call := &Call{ID: r.callID(c), RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input}
+	call := &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input}
 	if starter, ok := r.p.Executor.(Starter); ok {
 		run := starter.Start(call)
 		c.begun()

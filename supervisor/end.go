@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
@@ -72,12 +73,9 @@ func (r *run) cancelled(cause error, doing string) *failure {
 
 // hit notes that a limit was reached.
 func (r *run) hit(field string) {
-	for _, have := range r.limits {
-		if have == field {
-			return
-		}
+	if !slices.Contains(r.limits, field) {
+		r.limits = append(r.limits, field)
 	}
-	r.limits = append(r.limits, field)
 }
 
 // record may be called from the loop and from calls.

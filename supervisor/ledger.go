@@ -11,13 +11,10 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
-// maxWaitingBytes bounds the inputs of calls that are not settled, all together. The
-// worker stops a guest there, so more than that is a lie.
-const maxWaitingBytes = 64<<20 + workerproto.MaxToolInput
-
 // call is one nested call.
 type call struct {
-	id      uint64
+	id      uint64 // on the wire
+	ref     string // run:id, which the gateway and the telemetry know it by
 	method  string
 	tool    string // as the guest named it
 	input   json.RawMessage
@@ -44,6 +41,7 @@ type callResult struct {
 
 // ledger is a run's nested calls. Only the loop uses it.
 type ledger struct {
+	runID  string
 	limits limits.Limits
 
 	next    uint64           // id that the next call must have
@@ -65,8 +63,8 @@ type ledger struct {
 	tools   time.Duration // how long it was
 }
 
-func (l *ledger) init(lim limits.Limits) {
-	l.limits, l.next = lim, 1
+func (l *ledger) init(runID string, lim limits.Limits) {
+	l.runID, l.limits, l.next = runID, lim, 1
 	l.turn = make(chan struct{})
 	close(l.turn)
 	l.running, l.calls = map[uint64]*call{}, map[int]*call{}
@@ -81,11 +79,13 @@ func (l *ledger) announce(m *workerproto.ToolCall) error {
 	if l.open++; l.open > l.limits.PendingToolCalls+l.limits.QueuedToolCalls {
 		return fmt.Errorf("more than %d calls are open", l.limits.PendingToolCalls+l.limits.QueuedToolCalls)
 	}
-	if l.bytes += len(m.Input); l.bytes > maxWaitingBytes {
-		return fmt.Errorf("inputs of open calls have more than %d bytes", maxWaitingBytes)
+	// The worker stops a guest at MaxWaitingInput, so more than that is a lie.
+	const most = workerproto.MaxWaitingInput + workerproto.MaxToolInput
+	if l.bytes += len(m.Input); l.bytes > most {
+		return fmt.Errorf("inputs of open calls have more than %d bytes", most)
 	}
 	l.next++
-	c := &call{id: m.ID, method: m.Method, tool: m.Tool, input: m.Input, info: -1}
+	c := &call{id: m.ID, ref: fmt.Sprintf("%s:%d", l.runID, m.ID), method: m.Method, tool: m.Tool, input: m.Input, info: -1}
 	switch m.Method {
 	case "search":
 		l.counts.Search++
@@ -95,7 +95,7 @@ func (l *ledger) announce(m *workerproto.ToolCall) error {
 		l.counts.Call++
 		if len(l.infos) < maxCallInfos {
 			c.info = len(l.infos)
-			l.infos = append(l.infos, CallInfo{ToolID: m.Tool, State: NotStarted})
+			l.infos = append(l.infos, CallInfo{ID: c.ref, ToolID: m.Tool, State: NotStarted})
 			l.calls[c.info] = c
 		} else {
 			l.omitted++
@@ -171,7 +171,7 @@ func (l *ledger) free(id uint64) {
 func (l *ledger) quiet() bool { return l.open == 0 }
 
 // list gives the ledger for a result (SPEC 10.7).
-func (l *ledger) list(runID string) []CallInfo {
+func (l *ledger) list() []CallInfo {
 	infos := append([]CallInfo{}, l.infos...)
 	for i, c := range l.calls { // those that did not settle
 		infos[i].ToolID = toolIDOf(c)
@@ -179,9 +179,6 @@ func (l *ledger) list(runID string) []CallInfo {
 			infos[i].State = InFlight
 			infos[i].Millis = millis(time.Since(c.at))
 		}
-	}
-	for i := range infos {
-		infos[i].ID = fmt.Sprintf("%s:%d", runID, i+1)
 	}
 	return infos
 }

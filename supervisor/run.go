@@ -57,7 +57,7 @@ func newRun(s *Supervisor, p Program) *run {
 		credit: 1,
 	}
 	r.written = make(chan uint64, p.Limits.PendingToolCalls)
-	r.ledger.init(p.Limits)
+	r.ledger.init(r.id, p.Limits)
 	if p.Output != nil || p.Trajectory != nil {
 		r.emitter = newEmitter()
 	}

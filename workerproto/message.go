@@ -8,15 +8,16 @@ import (
 
 // Bounds of what a message may hold, in bytes unless said otherwise.
 const (
-	MaxSource     = 8 << 20  // source of a cell
-	MaxTools      = 16 << 20 // compact catalog of a cell
-	MaxToolInput  = 8 << 20  // JSON of one call's input
-	MaxToolResult = 16 << 20 // JSON of one call's result
-	MaxItem       = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
-	MaxError      = 11 << 20 // text of an error, for the same reason
-	MaxName       = 4096     // a tool's id or name, a search query
-	maxText       = 64 << 10 // other texts
-	envelope      = 4096     // keys, numbers and short texts around the big field of a body
+	MaxSource       = 8 << 20  // source of a cell
+	MaxTools        = 16 << 20 // compact catalog of a cell
+	MaxToolInput    = 8 << 20  // JSON of one call's input
+	MaxWaitingInput = 64 << 20 // inputs of calls that are not settled, all together
+	MaxToolResult   = 16 << 20 // JSON of one call's result
+	MaxItem         = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
+	MaxError        = 11 << 20 // text of an error, for the same reason
+	MaxName         = 4096     // a tool's id or name, a search query
+	maxText         = 64 << 10 // other texts
+	envelope        = 4096     // keys, numbers and short texts around the big field of a body
 )
 
 // Type is the type of a frame: commands are below 128, events from 128 on.

@@ -139,7 +139,7 @@ func TestProtocolTypes(t *testing.T) {
 func TestProtocolLimits(t *testing.T) {
 	want := map[string]int{
 		"headerBytes": headerBytes, "firstRead": firstRead, "queueBytes": queueBytes,
-		"MaxSource": MaxSource, "MaxTools": MaxTools, "MaxToolInput": MaxToolInput, "MaxToolResult": MaxToolResult,
+		"MaxSource": MaxSource, "MaxTools": MaxTools, "MaxToolInput": MaxToolInput, "MaxWaitingInput": MaxWaitingInput, "MaxToolResult": MaxToolResult,
 		"MaxItem": MaxItem, "MaxError": MaxError, "MaxName": MaxName, "maxText": maxText, "envelope": envelope,
 	}
 	got := map[string]int{}

@@ -158,6 +158,28 @@ func TestCrashCostsOneRun(t *testing.T) {
 	}
 }
 
+// SPEC 10.7, 11.3: the telemetry and the executor name a call alike, whatever came before it.
+func TestCallIDs(t *testing.T) {
+	s := embed(t, supervisor.Options{})
+	var told []string
+	res := s.Exec(t.Context(), supervisor.Program{
+		Code:    `await tools.search("echo"); await tools.echo({}); await tools.describe("echo"); await tools.echo({}); 1`,
+		Catalog: tools(t, "echo"),
+		Executor: supervisor.ExecutorFunc(func(_ context.Context, call *supervisor.Call) (json.RawMessage, error) {
+			told = append(told, call.ID)
+			return call.Input, nil
+		}),
+	})
+	completed(t, res, "1")
+	var listed []string
+	for _, info := range res.Telemetry.Calls {
+		listed = append(listed, info.ID)
+	}
+	if want := []string{res.RunID + ":2", res.RunID + ":4"}; !slices.Equal(told, want) || !slices.Equal(listed, want) {
+		t.Errorf("the executor was told %v, the telemetry has %v, want %v", told, listed, want)
+	}
+}
+
 // limitsWith changes the default limits.
 func limitsWith(change func(*limits.Limits)) limits.Limits {
 	l := limits.Default()

@@ -244,10 +244,7 @@ func (t *tail) stop() {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := string(t.head)
-	if len(t.buf) > 0 {
-		text += string(t.buf)
-	}
+	text := string(t.head) + string(t.buf)
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' || r == 0x7f {
 			return -1

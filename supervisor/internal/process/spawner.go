@@ -53,6 +53,7 @@ func NewSpawner(cfg Config) (*Spawner, error) {
 		cfg.CacheDir = filepath.Join(dir, "code")
 		if err := os.Mkdir(cfg.CacheDir, 0o700); err != nil {
 			lock.Close()
+			_ = os.RemoveAll(dir) // the next one to start would remove it, too
 			return nil, err
 		}
 	}
@@ -146,8 +147,7 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 		return err
 	}
 	// The child's plugin.Serve returns when the connection closes. It locks itself up
-	// and answers on the channel.
-	// A worker that cannot run ends before it has answered the close; what it says on the
+	// and answers on the channel. A worker that cannot run ends before it has answered the close; what it says on the
 	// channel counts.
 	left := rpcClient.Close()
 	if deadline, ok := ctx.Deadline(); ok {

@@ -25,7 +25,6 @@ type linearMemory struct {
 	base   unsafe.Pointer
 	mapped uint64 // readable and writable bytes from base
 	limit  uint64 // memory.grow past it fails, which the guest sees as out of memory
-	full   bool   // a growth was refused
 }
 
 func newLinearMemory() (*linearMemory, error) {
@@ -41,7 +40,6 @@ func newLinearMemory() (*linearMemory, error) {
 // guest grows into them, so RLIMIT_DATA counts what is used, not what is reserved.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.limit {
-		m.full = true
 		return nil
 	}
 	if size > m.mapped {
@@ -51,7 +49,6 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 		_, err := unix.MmapPtr(-1, 0, at, uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
 			unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE|unix.MAP_FIXED)
 		if err != nil {
-			m.full = true
 			return nil
 		}
 		adviseHuge(at, uintptr(n))

@@ -92,7 +92,6 @@ type VM struct {
 	depth   int
 	calls   []map[string]api.Function
 	scratch []uint32 // for each level, scratchBytes of guest memory for out parameters
-	stack   [8]uint64
 }
 
 // scratchBytes is enough for a call's arguments and results of the C interface.
@@ -244,11 +243,8 @@ func (vm *VM) call(name string, args ...uint64) (uint64, error) {
 		}
 		vm.calls[vm.depth][name] = f
 	}
-	n := copy(vm.stack[:], args)
-	if n == 0 {
-		n = 1 // room for the result
-	}
-	stack := vm.stack // a copy: the callee may call back into us
+	var stack [8]uint64
+	n := max(1, copy(stack[:], args)) // room for the result
 	if err := f.CallWithStack(vm.ctx, stack[:n]); err != nil {
 		vm.dead = fmt.Errorf("%w: %w", ErrDead, err)
 		return 0, vm.dead

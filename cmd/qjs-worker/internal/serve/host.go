@@ -9,9 +9,6 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
-// maxWaitingBytes bounds the inputs of calls that are not settled, all together.
-const maxWaitingBytes = 64 << 20
-
 // valueRoom is what cut output leaves for the value, in bytes.
 const valueRoom = 256
 
@@ -28,9 +25,9 @@ type host struct {
 
 	maxPending int
 	waiting    map[uint64]int            // input bytes of unsettled calls by the guest's id
+	bytes      int                       // their sum
 	sent       uint64                    // calls sent: the last id on the wire, where ids have no gaps
 	wire       map[uint64]uint64         // the guest's id of a call that was sent
-	bytes      int                       // their sum
 	tooMany    string                    // why the calls were too many
 	refused    []*workerproto.ToolResult // calls that cannot cross, to be settled by the loop
 	called     bool                      // a call was sent since the last Idle
@@ -82,8 +79,8 @@ func (h *host) Call(c guest.Call) {
 		return
 	case len(h.waiting) > h.maxPending:
 		h.tooMany = fmt.Sprintf("more than %d calls are in flight or queued", h.maxPending)
-	case h.bytes > maxWaitingBytes:
-		h.tooMany = fmt.Sprintf("the inputs of unfinished calls have more than %d bytes", maxWaitingBytes)
+	case h.bytes > workerproto.MaxWaitingInput:
+		h.tooMany = fmt.Sprintf("the inputs of unfinished calls have more than %d bytes", workerproto.MaxWaitingInput)
 	default:
 		h.forward(c)
 		return
