@@ -45,6 +45,7 @@ func (c *cli) configCommand() *cobra.Command {
 		},
 	}
 	show.Flags().StringArrayVar(&set, "set", nil, "set one field, such as timeoutMs=500; repeatable")
+	alwaysJSON(show)
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of config files",
@@ -54,8 +55,14 @@ func (c *cli) configCommand() *cobra.Command {
 			return err
 		},
 	}
+	alwaysJSON(schema)
 	cmd.AddCommand(check, show, schema)
 	return cmd
+}
+
+// alwaysJSON lets a command whose output is JSON in any case be called as the others are.
+func alwaysJSON(cmd *cobra.Command) {
+	cmd.Flags().Bool("json", true, "accepted for scripts: the output is JSON in any case")
 }
 
 // checkConfig says whether a config file can be used, and what was clamped.
