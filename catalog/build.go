@@ -202,6 +202,19 @@ func (b *builder) schema(id, field string, raw json.RawMessage) json.RawMessage 
 // The slice must not be changed.
 func (c *Catalog) All() []*Tool { return c.native }
 
+// Entries returns what the catalog can be built from again. The entries share its memory
+// and must not be changed.
+func (c *Catalog) Entries() []Entry {
+	entries := make([]Entry, len(c.tools))
+	for i, t := range c.tools {
+		entries[i] = t.Entry
+	}
+	return entries
+}
+
+// SearchLimits returns how many hits [Catalog.Search] gives by default, and at most.
+func (c *Catalog) SearchLimits() (byDefault, most int) { return c.opts.SearchDefault, c.opts.SearchMax }
+
 // MCP returns the tools of MCP servers, by id. The slice must not be changed.
 func (c *Catalog) MCP() []*Tool { return c.mcp }
 

@@ -41,6 +41,11 @@ type SupervisorConfig struct {
 	// 512 MiB, 1 MiB to 1 TiB.
 	MaxParkedBytes int64
 
+	// StateKeyFile is the file whose key seals a state directory: 64 hexadecimal digits,
+	// readable by nobody else. Empty, the default, means the file "key" in the state
+	// directory, which is made at the first use.
+	StateKeyFile string
+
 	// Isolation says which walls a worker needs.
 	Isolation IsolationConfig
 }

@@ -4,18 +4,20 @@ import (
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
-	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 )
 
 // result puts the run's result together; fail is nil if the cell completed.
 func (r *run) result(fail *failure) *Result {
 	if len(r.ledger.running) > 0 {
 		r.ledger.tools += time.Since(r.ledger.busy)
+		r.ledger.busy = time.Now()
 	}
 	r.timings.Tools = millis(r.ledger.tools)
-	r.timings.Total = millis(time.Since(r.clock.start))
+	if r.ask != nil {
+		r.timings.Total = millis(time.Since(r.ask.clock.start))
+	}
 	counts := r.ledger.counts
-	counts.Exec = 1
+	counts.Exec, counts.Wait = 1, r.waits
 	limits := r.limits
 	if limits == nil {
 		limits = []string{}
@@ -28,27 +30,22 @@ func (r *run) result(fail *failure) *Result {
 			VisibleTools: []string{"exec", "wait"},
 			Catalog:      catalogInfo(r.p),
 			Counts:       counts,
-			Calls:        r.ledger.list(),
+			Calls:        r.ledger.shown(),
 			CallsOmitted: r.ledger.omitted,
 			Limits:       limits,
+			Snapshot:     r.snap,
 			Timings:      r.timings,
 			Worker: WorkerInfo{
 				PeakMemoryBytes: r.usage.PeakBytes,
 				CPUMillis:       millis(r.usage.CPU),
-				Isolation:       layers(r.child != nil),
+				Isolation:       layers(r.usage != (process.Exit{})),
 			},
 			Cell:         r.cell,
 			OmittedBytes: r.omitted,
 		},
 	}
-	end := trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Millis: &r.timings.Total}
 	if fail != nil {
 		res.Status, res.Code, res.Phase, res.Error = Failed, fail.code, fail.phase, fail.text
-		end.Status, end.Code = string(Failed), string(fail.code)
-	}
-	r.record(end)
-	if r.emitter != nil {
-		r.emitter.close()
 	}
 	return res
 }

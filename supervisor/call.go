@@ -15,38 +15,69 @@ import (
 // dispatch starts queued calls while there are places.
 func (r *run) dispatch() {
 	for c := r.ledger.take(); c != nil; c = r.ledger.take() {
-		r.credit++
+		if r.leg != nil {
+			r.leg.credit++
+		}
 		r.s.wg.Go(func() { r.carry(c) }) // Close waits for it
 	}
 }
 
-// carry takes a call to its end: it runs it, tells the loop, and sends the result down.
-// Neither send blocks: there is one place for each call that is running. A worker that
-// does not read blocks this goroutine and nothing else, until it is killed.
+// carry takes a call to its end: it runs it, tells the loop, and sends the result down,
+// or leaves it to the loop while no worker is there. No send to the loop blocks: there is
+// one place for each call that is running. A worker that does not read blocks this
+// goroutine and nothing else, until it is killed.
 func (r *run) carry(c *call) {
 	value, err := r.perform(c)
 	c.begun() // whatever became of it
-	res := callResult{call: c, value: value}
-	m := &workerproto.ToolResult{ID: c.id, Value: value}
+	res := callResult{call: c, value: value, m: &workerproto.ToolResult{ID: c.id, Value: value}}
 	if err != nil {
-		res.err = toolError(err)
-		m = &workerproto.ToolResult{ID: c.id, Failed: true, Error: res.err.Message, ToolID: toolIDOf(c), Code: res.err.Code, Started: res.err.Started}
+		res.fail(toolError(err))
+	}
+	conn, turn := r.gate.enter()
+	if res.sent = conn != nil; !res.sent {
+		r.ledger.results <- res
+		return
 	}
 	r.ledger.results <- res
-	err = r.child.Conn.Write(m)
-	if errors.Is(err, workerproto.ErrRefused) { // a fault of ours, and the cell must not wait for ever
-		r.s.opts.Logger.Error("a nested call's result cannot be sent", "run", r.id, "tool", toolIDOf(c), "error", err)
-		err = r.child.Conn.Write(&workerproto.ToolResult{ID: c.id, Failed: true, Error: "the result cannot be sent", Code: codeToolFailed, Started: "unknown"})
+	if turn != nil {
+		<-turn
 	}
+	err = r.send(conn, res)
+	r.gate.leave()
 	if err == nil {
 		r.written <- c.id
 	}
 }
 
-// settle notes a call's end.
+// fail makes the result a rejection.
+func (res *callResult) fail(err *ToolError) {
+	res.value, res.err = nil, err
+	res.m = &workerproto.ToolResult{ID: res.call.id, Failed: true, Error: err.Message, ToolID: toolIDOf(res.call), Code: err.Code, Started: err.Started}
+}
+
+// send gives a result to a worker.
+func (r *run) send(conn *workerproto.Conn, res callResult) error {
+	err := conn.Write(res.m)
+	if errors.Is(err, workerproto.ErrRefused) { // a fault of ours, and the cell must not wait for ever
+		r.s.opts.Logger.Error("a nested call's result cannot be sent", "run", r.id, "tool", toolIDOf(res.call), "error", err)
+		err = conn.Write(&workerproto.ToolResult{ID: res.call.id, Failed: true, Error: "the result cannot be sent", Code: codeToolFailed, Started: "unknown"})
+	}
+	return err
+}
+
+// settle notes a call's end. What no worker can take is kept (SPEC 12.6).
 func (r *run) settle(res callResult) {
+	if !res.sent {
+		res = r.keep(res)
+	}
 	r.ledger.settle(res)
-	r.idle = false
+	if res.call.saved {
+		r.noteResult(res)
+	}
+	if r.leg != nil && res.sent {
+		r.leg.idle = false
+		r.leg.sent++
+	}
 	c := res.call
 	if c.method != "call" {
 		return
@@ -58,6 +89,20 @@ func (r *run) settle(res callResult) {
 		e.Data = r.p.Trajectory.Describe(res.value)
 	}
 	r.record(e)
+}
+
+// keep keeps a result for the next leg, within the snapshot limit. The call's place is
+// free.
+func (r *run) keep(res callResult) callResult {
+	const least = 1024 // a rejection always fits
+	if size := int64(len(res.value)); size > least && r.keptBytes+size > r.p.Limits.SnapshotBytes {
+		r.hit("maxSnapshotBytes")
+		res.fail(toolError(&ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, more than a parked run can keep (maxSnapshotBytes is %d); the tool has run. Ask for less of it", toolIDOf(res.call), size, r.p.Limits.SnapshotBytes), Code: codeResultSize}))
+	}
+	r.keptBytes += int64(len(res.value))
+	r.kept = append(r.kept, res)
+	r.ledger.free(res.call.id)
+	return res
 }
 
 func toolIDOf(c *call) string {
@@ -97,27 +142,30 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 	}
 	select {
 	case <-c.turn:
-	case <-r.callCtx.Done():
+	case <-r.ctx.Done():
 	}
-	if r.callCtx.Err() != nil {
+	if r.ctx.Err() != nil {
 		return nil, &ToolError{Message: "the run is over", Started: "no"}
 	}
 	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
-	c.started.Store(true)
+	c.repeats = tool.Annotations.ReadOnly || tool.Annotations.Idempotent
+	if err := r.beginCall(c); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.s.opts.Logger.Error("a tool's executor panicked", "run", r.id, "tool", tool.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", tool.ID), Started: "unknown"}
 		}
 	}()
-	call := &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input}
+	call := &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input, run: r, call: c}
 	if starter, ok := r.p.Executor.(Starter); ok {
 		run := starter.Start(call)
 		c.begun()
-		value, err = run(r.callCtx)
+		value, err = run(r.ctx)
 	} else {
 		c.begun()
-		value, err = r.p.Executor.Call(r.callCtx, call)
+		value, err = r.p.Executor.Call(r.ctx, call)
 	}
 	switch {
 	case err != nil:

@@ -21,7 +21,6 @@ const maxWaitingEvents = 4096
 func newEmitter() *emitter {
 	e := &emitter{done: make(chan struct{})}
 	e.more.L = &e.mu
-	go e.run() // close waits for it
 	return e
 }
 
@@ -37,13 +36,22 @@ func (e *emitter) add(f func(), always bool) bool {
 	return true
 }
 
-// close returns when all that was added has been handed over. It may be called twice.
+// flush returns when all that was added before has been handed over.
+func (e *emitter) flush() {
+	done := make(chan struct{})
+	if e.add(func() { close(done) }, true) {
+		<-done
+	} else {
+		<-e.done
+	}
+}
+
+// close takes no more. What was added is handed over all the same.
 func (e *emitter) close() {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.closed = true
 	e.more.Signal()
-	e.mu.Unlock()
-	<-e.done
 }
 
 func (e *emitter) run() {

@@ -19,14 +19,14 @@ func (r *run) died(err error) *failure {
 	}
 	// The channel closes a moment before the process is gone; killing it now would hide
 	// what it died of. A worker that only closed its channel is killed all the same.
-	r.child.AwaitExit(grace)
+	r.leg.child.AwaitExit(grace)
 	return &failure{phase: phaseDeath}
 }
 
 // violated ends a worker that lied (SPEC 15.5).
 func (r *run) violated(err error) *failure {
-	r.child.Kill(process.KilledViolation)
-	r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.child.Pid(), "error", err)
+	r.leg.child.Kill(process.KilledViolation)
+	r.s.opts.Logger.Warn("a worker broke the protocol and was killed", "run", r.id, "worker_pid", r.leg.child.Pid(), "error", err)
 	return hostf(InternalError, "the worker broke the protocol and was killed: %v", err)
 }
 
@@ -41,10 +41,10 @@ func (r *run) explain(f *failure) *failure {
 	exit := r.usage
 	r.s.opts.Logger.Warn("a worker died", "run", r.id, "exit", exit.String())
 	switch {
-	case r.stage == "transform":
+	case r.leg.stage == "transform":
 		return inputf(TypeScriptTransformFailed, "the TypeScript transformer did not survive this source (worker %s). "+
 			"Sources that are nested very deeply do that; write a simpler program.", exit)
-	case r.stopping:
+	case r.leg.stopping:
 		return r.cancelled(errDeadline, "")
 	case exit.OutOfMemory:
 		r.hit("memoryLimitBytes")

@@ -17,25 +17,36 @@ func (r *run) settleAll() {
 	}
 }
 
-// end is how a worker says its cell ended.
-type end struct {
-	fail  *failure
-	value json.RawMessage
-}
-
 // handle takes one event. An error means that the worker lied.
 func (r *run) handle(m workerproto.Message) (*end, error) {
+	l := r.leg
+	if _, failed := m.(*workerproto.Failed); !failed {
+		switch m.(type) {
+		case *workerproto.ParkPart, *workerproto.Parked:
+			if !l.parking || len(r.ledger.burst) > 0 {
+				return nil, fmt.Errorf("a %s event out of turn", m.Type())
+			}
+		case *workerproto.Resumed:
+			if !l.resuming {
+				return nil, errors.New("resumed out of turn")
+			}
+		default:
+			if l.resuming || len(l.image) > 0 {
+				return nil, fmt.Errorf("a %s event out of turn", m.Type())
+			}
+		}
+	}
 	switch m := m.(type) {
 	case *workerproto.Stage:
-		if r.stage != "" {
+		if l.stage != "" || r.cell != nil {
 			return nil, errors.New("a stage out of turn")
 		}
-		r.stage = m.Name
+		l.stage = m.Name
 	case *workerproto.Prepared:
 		if r.cell != nil {
 			return nil, errors.New("prepared twice")
 		}
-		r.stage = "guest"
+		l.stage = "guest"
 		r.cell = &CellInfo{m.Language, m.Form, m.Fenced}
 		if !r.p.Limits.Languages.Has(m.Language) { // a fence chose it (SPEC 3.2); nothing was called yet
 			return &end{fail: inputf(UnsupportedLanguage, "the cell is %s, and the config switches that off (tools.codeMode.languages); use %s", m.Language, strings.Join(r.p.Limits.Languages.Names(), " or "))}, nil
@@ -47,12 +58,25 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 		if r.cell == nil {
 			return nil, errors.New("a tool call before the source was prepared")
 		}
-		if r.idle = false; len(r.ledger.burst) == 0 {
-			r.credit++
+		if l.idle = false; len(r.ledger.burst) == 0 {
+			l.credit++
 		}
 		return nil, r.ledger.announce(m)
 	case *workerproto.Idle:
-		return r.idled()
+		return r.idled(m)
+	case *workerproto.ParkPart:
+		if int64(len(l.image)+len(m.Data)) > l.maxImage {
+			return nil, fmt.Errorf("a snapshot of more than %d bytes", l.maxImage)
+		}
+		l.image = append(l.image, m.Data...)
+	case *workerproto.Parked:
+		if len(l.image) == 0 {
+			return nil, errors.New("parked without a snapshot")
+		}
+		return &end{parked: m}, nil
+	case *workerproto.Resumed:
+		l.resuming = false
+		r.timings.Restore = float64(m.RestoreMicros) / 1000
 	case *workerproto.Done:
 		return r.completed(m)
 	case *workerproto.Failed:
@@ -85,16 +109,16 @@ func (r *run) emit(m *workerproto.Output) error {
 }
 
 // idled ends a burst: its calls are admitted together or not at all (SPEC 10.2).
-func (r *run) idled() (*end, error) {
-	if r.credit--; r.cell == nil || r.credit < 0 {
-		return nil, errors.New("idle without anything having happened")
+func (r *run) idled(m *workerproto.Idle) (*end, error) {
+	if err := r.rested(m); err != nil {
+		return nil, err
 	}
-	r.idle = true
 	if tooMany := r.ledger.admit(); tooMany != "" {
 		r.hit("maxToolCalls")
 		return &end{fail: limitf(TooManyPendingToolCalls, "%s; none of the calls made in this burst was started", tooMany)}, nil
 	}
 	r.dispatch()
+	r.consider(false)
 	return nil, nil
 }
 
@@ -120,7 +144,7 @@ func (r *run) completed(m *workerproto.Done) (*end, error) {
 var workerCodes = map[Code]string{
 	"": "", InvalidInput: "", ModuleAccessDenied: "", TypeScriptTransformFailed: "", NestedToolFailed: "", InternalError: "",
 	UnsupportedLanguage: "", Timeout: "timeoutMs", MemoryLimitExceeded: "memoryLimitBytes", OutputLimitExceeded: "maxOutputBytes",
-	TooManyPendingToolCalls: "maxQueuedToolCalls",
+	TooManyPendingToolCalls: "maxQueuedToolCalls", SnapshotLimitExceeded: "maxSnapshotBytes", SnapshotRestoreFailed: "",
 }
 
 func (r *run) failed(m *workerproto.Failed) (*end, error) {

@@ -14,7 +14,8 @@ import (
 type Executor interface {
 	// Call runs one call and returns its result as JSON; nil means null. It is called on
 	// a goroutine of its own, up to maxPendingToolCalls at once for a run. ctx ends when
-	// the run does, by result, limit, abort or Close; Call must return soon after.
+	// the run does, by result, limit, abort or Close, and not with an exec or a wait: the
+	// call goes on while the run is parked. Call must return soon after ctx ended.
 	//
 	// An error rejects the call in the guest with its text. A [*ToolError] also carries
 	// a code and whether the tool was started.
@@ -46,6 +47,49 @@ type Call struct {
 	Scope        Scope           // who owns the run
 	Tool         *catalog.Tool   // the catalog's entry; Tool.ID is the exact id
 	Input        json.RawMessage // checked against the tool's parameters, defaults filled in
+
+	run  *run
+	call *call
+}
+
+// Park says that the call will take long: the run parks as soon as nothing else of it can
+// go on, and the call goes on without it (SPEC 10.5). reason is shown in results. The
+// call must end all the same, by returning from the executor.
+func (c *Call) Park(reason string) { c.pause(reason, false) }
+
+// Hold is Park for a call that waits for a person, or for anything else that must happen
+// before the tool begins. Until [Call.Release] the tool counts as not started: if the
+// supervisor ends meanwhile and has a durable store, the call is made again, and so the
+// person is asked again (SPEC 14.5).
+func (c *Call) Hold(reason string) { c.pause(reason, true) }
+
+// Release ends a Hold: the tool begins now. After an error it must not: the run is over,
+// or the store of parked runs could not write down that the tool was started, without
+// which it might be started twice.
+func (c *Call) Release() error {
+	if c.run == nil {
+		return nil
+	}
+	c.call.mu.Lock()
+	c.call.parked, c.call.held, c.call.reason = false, false, ""
+	c.call.mu.Unlock()
+	return c.run.beginCall(c.call)
+}
+
+func (c *Call) pause(reason string, hold bool) {
+	if c.run == nil { // a test's
+		return
+	}
+	c.call.mu.Lock()
+	c.call.parked, c.call.held, c.call.reason = true, hold, clip(strings.ToValidUTF8(reason, "\ufffd"), 256)
+	c.call.mu.Unlock()
+	if hold {
+		c.call.started.Store(false)
+	}
+	select {
+	case c.run.nudge <- struct{}{}:
+	default: // it will look at all of them
+	}
 }
 
 // ToolError is a nested call's failure as the guest sees it (SPEC 6.8).
@@ -67,6 +111,7 @@ const (
 	codeInvalidInput = "invalid_input"
 	codeToolFailed   = "tool_failed"
 	codeResultSize   = "result_too_large"
+	codeInterrupted  = "interrupted"
 )
 
 // toolError gives err the form that crosses to the guest.

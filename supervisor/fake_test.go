@@ -27,13 +27,25 @@ func TestMain(m *testing.M) {
 // at the end that nothing of it is left.
 func fake(t *testing.T, behaviour string) *Supervisor {
 	t.Helper()
+	return fakeWith(t, behaviour, Options{})
+}
+
+// fakeIn is fake with a state directory; "" is none.
+func fakeIn(t *testing.T, behaviour, dir string) *Supervisor {
+	t.Helper()
+	return fakeWith(t, behaviour, Options{StateDir: dir})
+}
+
+func fakeWith(t *testing.T, behaviour string, opts Options) *Supervisor {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaks := goleak.IgnoreCurrent()
 	before := descriptors(t)
-	s, err := New(Options{Worker: self, CacheDir: fakeworker.Cache(t, behaviour)})
+	opts.Worker, opts.CacheDir = self, fakeworker.Cache(t, behaviour)
+	s, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +188,11 @@ func TestWorkerFailures(t *testing.T) {
 // Every behaviour is used by a test: a fake that nobody runs proves nothing.
 func TestBehavioursAreUsed(t *testing.T) {
 	src, err := os.ReadFile("fake_test.go")
+	if err == nil {
+		var more []byte
+		more, err = os.ReadFile("park_test.go")
+		src = append(src, more...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,11 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +26,14 @@ type call struct {
 	toolID  atomic.Value
 	at      time.Time // of its dispatch
 	settled bool      // only the loop's
+	saved   bool      // the record of a parked run has it; only the loop's
+	down    bool      // it is written down that the tool began; only the loop's
+	repeats bool      // it can be made again; written before it begins
+
+	mu     sync.Mutex
+	parked bool   // guarded by mu: the executor said that it takes long
+	held   bool   // guarded by mu: it waits for a person, and the tool has not begun
+	reason string // guarded by mu
 
 	turn <-chan struct{} // closed when the call before it has begun, or never will
 	next chan struct{}   // the same for the call behind it
@@ -32,11 +43,20 @@ type call struct {
 // begun lets the next call begin.
 func (c *call) begun() { c.pass.Do(func() { close(c.next) }) }
 
+// wait gives what the executor said of the call's waiting.
+func (c *call) wait() (parked, held bool, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parked, c.held, c.reason
+}
+
 // callResult is a call's end, from its goroutine.
 type callResult struct {
 	call  *call
 	value json.RawMessage
 	err   *ToolError
+	m     *workerproto.ToolResult // what the worker is to have of it
+	sent  bool                    // it is on its way there; else the run keeps it
 }
 
 // ledger is a run's nested calls. Only the loop uses it.
@@ -49,7 +69,7 @@ type ledger struct {
 	queue   []*call          // admitted, waiting for a place
 	turn    chan struct{}    // of the call that was dispatched last
 	running map[uint64]*call // have a place; until the worker has taken the result
-	open    int              // announced and not settled
+	open    map[uint64]*call // announced and not settled
 	bytes   int              // input bytes of those
 	results chan callResult  // never blocks its writers: one place for each running call
 
@@ -67,16 +87,19 @@ func (l *ledger) init(runID string, lim limits.Limits) {
 	l.runID, l.limits, l.next = runID, lim, 1
 	l.turn = make(chan struct{})
 	close(l.turn)
-	l.running, l.calls = map[uint64]*call{}, map[int]*call{}
+	l.running, l.calls, l.open = map[uint64]*call{}, map[int]*call{}, map[uint64]*call{}
 	l.results = make(chan callResult, lim.PendingToolCalls)
 }
+
+// ref is the id by which the world knows a call.
+func (l *ledger) ref(id uint64) string { return fmt.Sprintf("%s:%d", l.runID, id) }
 
 // announce takes a call of the burst that goes on.
 func (l *ledger) announce(m *workerproto.ToolCall) error {
 	if m.ID != l.next {
 		return fmt.Errorf("call id %d, the next one is %d", m.ID, l.next)
 	}
-	if l.open++; l.open > l.limits.PendingToolCalls+l.limits.QueuedToolCalls {
+	if len(l.open) >= l.limits.PendingToolCalls+l.limits.QueuedToolCalls {
 		return fmt.Errorf("more than %d calls are open", l.limits.PendingToolCalls+l.limits.QueuedToolCalls)
 	}
 	// The worker stops a guest at MaxWaitingInput, so more than that is a lie.
@@ -85,7 +108,7 @@ func (l *ledger) announce(m *workerproto.ToolCall) error {
 		return fmt.Errorf("inputs of open calls have more than %d bytes", most)
 	}
 	l.next++
-	c := &call{id: m.ID, ref: fmt.Sprintf("%s:%d", l.runID, m.ID), method: m.Method, tool: m.Tool, input: m.Input, info: -1}
+	c := &call{id: m.ID, ref: l.ref(m.ID), method: m.Method, tool: m.Tool, input: m.Input, info: -1}
 	switch m.Method {
 	case "search":
 		l.counts.Search++
@@ -93,16 +116,22 @@ func (l *ledger) announce(m *workerproto.ToolCall) error {
 		l.counts.Describe++
 	default:
 		l.counts.Call++
-		if len(l.infos) < maxCallInfos {
-			c.info = len(l.infos)
-			l.infos = append(l.infos, CallInfo{ID: c.ref, ToolID: m.Tool, State: NotStarted})
-			l.calls[c.info] = c
-		} else {
-			l.omitted++
-		}
+		l.list(c)
 	}
+	l.open[c.id] = c
 	l.burst = append(l.burst, c)
 	return nil
+}
+
+// list gives a call a place among those that results show.
+func (l *ledger) list(c *call) {
+	if len(l.infos) == maxCallInfos {
+		l.omitted++
+		return
+	}
+	c.info = len(l.infos)
+	l.infos = append(l.infos, CallInfo{ID: c.ref, ToolID: c.tool, State: NotStarted})
+	l.calls[c.info] = c
 }
 
 // admit queues the burst, or says why none of it may run.
@@ -136,7 +165,7 @@ func (l *ledger) take() *call {
 // settle notes a call's end.
 func (l *ledger) settle(res callResult) {
 	c := res.call
-	l.open--
+	delete(l.open, c.id)
 	l.bytes -= len(c.input)
 	c.settled = true
 	state := NotStarted
@@ -156,28 +185,78 @@ func (l *ledger) settle(res callResult) {
 	delete(l.calls, c.info)
 	l.infos[c.info].State = state
 	l.infos[c.info].ToolID = toolIDOf(c)
-	l.infos[c.info].Millis = millis(time.Since(c.at))
+	if !c.at.IsZero() { // else the process that began it is gone
+		l.infos[c.info].Millis = millis(time.Since(c.at))
+	}
 }
 
-// free gives the place of a call back whose result the worker has taken.
+// free gives the place of a call back whose result the worker, or the parked run, has
+// taken.
 func (l *ledger) free(id uint64) {
-	delete(l.running, id)
-	if len(l.running) == 0 {
+	if _, ok := l.running[id]; !ok {
+		return
+	}
+	if delete(l.running, id); len(l.running) == 0 {
 		l.tools += time.Since(l.busy)
 	}
 }
 
 // quiet tells that no call is left.
-func (l *ledger) quiet() bool { return l.open == 0 }
+func (l *ledger) quiet() bool { return len(l.open) == 0 }
 
-// list gives the ledger for a result (SPEC 10.7).
-func (l *ledger) list() []CallInfo {
+// unsettled lists the open calls in the order in which the guest made them.
+func (l *ledger) unsettled() []*call {
+	return slices.SortedFunc(maps.Values(l.open), func(a, b *call) int { return cmp.Compare(a.id, b.id) })
+}
+
+// stuck tells that nothing can settle soon: all that runs was parked by its executor, and
+// what is queued finds no place.
+func (l *ledger) stuck() bool { return !l.quiet() && l.moving() == 0 }
+
+// moving counts the calls that are under way and that no executor has parked, and those
+// that can get there.
+func (l *ledger) moving() int {
+	n := len(l.burst)
+	if len(l.running) < l.limits.PendingToolCalls {
+		n += len(l.queue)
+	}
+	for _, c := range l.running {
+		if parked, _, _ := c.wait(); !c.settled && !parked {
+			n++
+		}
+	}
+	return n
+}
+
+// pending lists the nested calls that did not settle, for a result (SPEC 11.4).
+func (l *ledger) pending() []PendingCall {
+	list := []PendingCall{}
+	for _, c := range l.unsettled() {
+		if c.method != "call" {
+			continue
+		}
+		p := PendingCall{ID: c.ref, ToolID: toolIDOf(c), State: NotStarted}
+		if c.started.Load() {
+			p.State = InFlight
+		}
+		_, _, p.Reason = c.wait()
+		if list = append(list, p); len(list) == maxCallInfos {
+			break
+		}
+	}
+	return list
+}
+
+// shown gives the ledger for a result (SPEC 10.7).
+func (l *ledger) shown() []CallInfo {
 	infos := append([]CallInfo{}, l.infos...)
 	for i, c := range l.calls { // those that did not settle
 		infos[i].ToolID = toolIDOf(c)
 		if c.started.Load() {
 			infos[i].State = InFlight
-			infos[i].Millis = millis(time.Since(c.at))
+			if !c.at.IsZero() {
+				infos[i].Millis = millis(time.Since(c.at))
+			}
 		}
 	}
 	return infos
@@ -189,8 +268,8 @@ func (l *ledger) story() string {
 		return ""
 	}
 	inFlight := 0
-	for _, c := range l.running {
-		if c.method == "call" && !c.settled && c.started.Load() {
+	for _, c := range l.open {
+		if c.method == "call" && c.started.Load() {
 			inFlight++
 		}
 	}

@@ -42,11 +42,14 @@ type Program struct {
 	Trajectory *trajectory.Recorder
 }
 
-// Scope is the identity that owns a run (SPEC 10.1). Empty fields are unknown.
+// Scope is the identity that owns a run, and the context of its calls (SPEC 10.1). Empty
+// fields are unknown. The first four own the run: who waits for it must have those that
+// its owner had. A gateway that lets a later turn wait for a run leaves AgentRunID out.
 type Scope struct {
 	AgentID    string `json:"agentId,omitempty"`
 	SessionID  string `json:"sessionId,omitempty"`
 	SessionKey string `json:"sessionKey,omitempty"`
+	AgentRunID string `json:"agentRunId,omitempty"`
 	Sender     string `json:"sender,omitempty"`
 	Channel    string `json:"channel,omitempty"`
 }

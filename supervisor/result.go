@@ -6,19 +6,34 @@ import (
 	"fmt"
 )
 
-// Status is how an exec ended (SPEC 11.1).
+// Status is how an exec or a wait ended (SPEC 11.1).
 type Status string
 
 // The statuses.
 const (
 	Completed Status = "completed"
+	Waiting   Status = "waiting" // parked: Wait goes on
 	Failed    Status = "failed"
 )
+
+// Why a run is [Waiting].
+const (
+	ReasonYield        = "yield"         // the cell called yield_control
+	ReasonPendingTools = "pending_tools" // nothing can go on before a nested call settles
+)
+
+// PendingCall is a nested call that has not settled (SPEC 11.4).
+type PendingCall struct {
+	ID     string    `json:"id"`
+	ToolID string    `json:"toolId"`
+	State  CallState `json:"state"`            // NotStarted or InFlight
+	Reason string    `json:"reason,omitempty"` // what the executor said of its waiting
+}
 
 // Code says why a run failed (SPEC 11.2). A guest exception has none.
 type Code string
 
-// The codes that are produced today.
+// The codes.
 const (
 	RuntimeUnavailable        Code = "runtime_unavailable"
 	InvalidConfig             Code = "invalid_config"
@@ -29,6 +44,9 @@ const (
 	Timeout                   Code = "timeout"
 	MemoryLimitExceeded       Code = "memory_limit_exceeded"
 	OutputLimitExceeded       Code = "output_limit_exceeded"
+	SnapshotLimitExceeded     Code = "snapshot_limit_exceeded"
+	SnapshotExpired           Code = "snapshot_expired"
+	SnapshotRestoreFailed     Code = "snapshot_restore_failed"
 	TooManyPendingToolCalls   Code = "too_many_pending_tool_calls"
 	NestedToolFailed          Code = "nested_tool_failed"
 	Aborted                   Code = "aborted"
@@ -47,20 +65,41 @@ const (
 	PhaseHost  Phase = "host" // ours, the worker's, or an abort
 )
 
-// Result is what an exec gives. Its JSON is what the model sees.
+// Result is what an exec or a wait gives. Its JSON is what the model sees.
 type Result struct {
 	Status Status `json:"status"`
-	// RunID names the run: random, never used again. The model has no use for it.
+	// RunID names the run: random, never used again, the same in all results of the run
+	// (SPEC 12.2). In JSON it is runId, and only there while there is something to wait for.
 	RunID string `json:"-"`
+	// Reason is ReasonYield or ReasonPendingTools, Note what the cell said when it yielded,
+	// PendingToolCalls what it waits for; set when Status is [Waiting].
+	Reason           string        `json:"reason,omitempty"`
+	Note             string        `json:"note,omitempty"`
+	PendingToolCalls []PendingCall `json:"pendingToolCalls,omitempty"`
 	// Value is the cell's value, JSON; set when Status is [Completed].
 	Value json.RawMessage `json:"value,omitempty"`
 	// Error, Code and Phase are set when Status is [Failed].
 	Error string `json:"error,omitempty"`
 	Code  Code   `json:"code,omitempty"`
 	Phase Phase  `json:"phase,omitempty"`
-	// Output is what the cell emitted, in order; it stays when the cell fails.
+	// Output is what the cell emitted since the run's result before this one, in order
+	// (SPEC 9.3); it stays when the cell fails.
 	Output    []Item    `json:"output,omitempty"`
 	Telemetry Telemetry `json:"telemetry"`
+}
+
+// MarshalJSON writes the result as SPEC 11.1 has it.
+func (r *Result) MarshalJSON() ([]byte, error) {
+	type plain Result // without this method
+	shown := struct {
+		Status Status `json:"status"`
+		RunID  string `json:"runId,omitempty"`
+		*plain
+	}{Status: r.Status, plain: (*plain)(r)}
+	if r.Status == Waiting {
+		shown.RunID = r.RunID
+	}
+	return encodeJSON(shown), nil
 }
 
 // JSON gives the result as one line of compact JSON, without HTML escapes.

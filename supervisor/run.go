@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
@@ -11,213 +12,328 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
-// grace is how long a worker may take to report after its time is up, before it is
-// killed: the soft stop keeps what the guest has said.
-const grace = 150 * time.Millisecond
-
-// run is one cell's life. Its loop is the only one to change it.
+// run is one cell's life, over all of its legs. Its goroutine is the only one to change
+// it, unless a field says otherwise.
 type run struct {
 	s     *Supervisor
 	p     Program
 	id    string
+	began time.Time // of the exec
+
+	ctx   context.Context // of the run and its nested calls: ends with it, not with an exec or a wait
+	abort context.CancelCauseFunc
+
+	asks  chan *ask     // waits; each is answered
+	busy  atomic.Bool   // somebody has an ask going on; whoever sets it may send one
+	over  chan struct{} // closed when the run has its last result
+	nudge chan struct{} // an executor parked a call, or let it go on
+	begin chan *beginning
+	calm  chan chan<- struct{} // who wants to know when no call is under way
+
+	source  string // until the first leg has it
+	tools   []byte // the same
+	ledger  ledger
+	written chan uint64 // ids of results that the worker has taken
+	gate    gate        // to the leg's worker
+	budget  workerproto.Budget
+	output  []Item   // since the last result that was taken
+	emitter *emitter // nil if nobody listens
+	cell    *CellInfo
+	limits  []string
+	omitted uint64
+	waits   int
+	snap    SnapshotInfo
+	parked  bool        // it has a snapshot in the store
+	known   bool        // it was: somebody may know its id
+	journal atomic.Bool // a durable store has its record: what cannot be repeated is written down before it is done
+
+	kept      []callResult // settled while no worker was there, in order
+	keptBytes int64
+	yielded   bool
+	note      string
+	expires   time.Time // when it is dropped, if nobody waits for it
+	timer     time.Time // when the next timer of the guest is due; zero: never
+
+	// Of the exec or wait that goes on.
+	ask     *ask
+	leg     *leg
+	timings Timings
+	usage   process.Exit
+	calming []chan<- struct{}
+}
+
+// ask is an exec or a wait: who wants an answer, and by when.
+type ask struct {
+	ctx   context.Context // the caller's
+	exec  bool            // the exec that began the run; its end is the run's
 	clock clock
-
-	child    *process.Child
-	events   chan event
-	written  chan uint64 // ids of results that the worker has taken
-	emitter  *emitter    // nil if nobody listens
-	ledger   ledger
-	budget   workerproto.Budget
-	output   []Item
-	cell     *CellInfo
-	limits   []string
-	omitted  uint64
-	stage    string // what the worker said it does: "", "transform", "guest"
-	idle     bool   // the guest has nothing to do until a call settles or a timer is due
-	credit   int    // Idle events that the worker may still send: one for the start, each burst and each dispatched call
-	timings  Timings
-	usage    process.Exit
-	stopping bool // the time is up, and the worker was told
-
-	callCtx  context.Context // of nested calls
-	endCalls context.CancelCauseFunc
+	reply chan *Result // has room for the answer; nil if the wait was given up
+	taken atomic.Bool  // the answer was given, or who asked has gone
 }
 
-// event is what the reader has from the worker: a message, or the end.
-type event struct {
-	ms  []workerproto.Message // in order; what had arrived together
-	err error                 // after them
+// end is how a leg ended, or the run.
+type end struct {
+	fail   *failure
+	value  json.RawMessage
+	parked *workerproto.Parked // the run goes on
+	still  bool                // it is parked as it was: what failed was not its own
+	left   bool                // it is left to the durable store
 }
 
-func newRun(s *Supervisor, p Program) *run {
+func newRun(s *Supervisor, p Program, id string) *run {
 	r := &run{
-		s: s, p: p, id: newID(), clock: newClock(p.Limits.Timeout),
-		events: make(chan event),
-		budget: workerproto.Budget{Limit: uint64(p.Limits.OutputBytes)},
-		credit: 1,
+		s: s, p: p, id: id, began: time.Now(),
+		asks: make(chan *ask), over: make(chan struct{}), nudge: make(chan struct{}, 1), begin: make(chan *beginning), calm: make(chan chan<- struct{}),
+		budget:  workerproto.Budget{Limit: uint64(p.Limits.OutputBytes)},
+		written: make(chan uint64, p.Limits.PendingToolCalls),
 	}
-	r.written = make(chan uint64, p.Limits.PendingToolCalls)
+	r.ctx, r.abort = context.WithCancelCause(s.ctx)
 	r.ledger.init(r.id, p.Limits)
 	if p.Output != nil || p.Trajectory != nil {
 		r.emitter = newEmitter()
+		s.wg.Go(r.emitter.run) // ends with the run, when its listeners have had all
 	}
 	return r
 }
 
-// exec is the run, step by step.
-func (r *run) exec(ctx context.Context) *Result {
-	source, fail := r.p.source(r.p.Limits)
-	if fail != nil {
-		return r.result(fail)
+// live is the run: legs, and rests between them, until it is over.
+func (r *run) live(first *ask) {
+	var e *end
+	if first != nil {
+		e = r.work(first)
 	}
-	tools, err := toolList(r.p.Catalog)
-	if err != nil {
-		return r.result(inputf(InvalidInput, "%v", err))
+	for e == nil {
+		if e = r.rest(); e == nil {
+			e = r.work(r.ask)
+		}
 	}
-	r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(source)})
+	r.finish(e)
+}
 
-	ctx, cancel := context.WithDeadlineCause(ctx, r.clock.deadline, errDeadline)
+// work serves an ask with a worker: a leg. It gives nil if the run is parked, again or
+// still.
+func (r *run) work(a *ask) *end {
+	r.ask = a
+	if r.parked && a.clock.left() < floor(a.clock.timeout()) {
+		return r.unable(errDeadline, nil)
+	}
+	ctx, cancel := context.WithDeadlineCause(r.ctx, a.clock.deadline, errDeadline)
 	defer cancel()
-	ctx, endOfSupervisor := r.s.join(ctx)
-	defer endOfSupervisor()
-
+	if a.exec {
+		var stop func()
+		ctx, stop = join(ctx, a.ctx)
+		defer stop()
+	}
+	began := time.Now()
 	release, err := r.s.place(ctx)
-	r.timings.Queue = millis(time.Since(r.clock.start))
+	r.timings.Queue = millis(time.Since(began))
 	if err != nil {
-		return r.result(r.cancelled(err, "waiting for a free worker"))
+		return r.unable(err, r.cancelled(err, "waiting for a free worker"))
 	}
 	defer release()
 
-	began := time.Now()
-	r.child, err = r.s.start(ctx)
+	began = time.Now()
+	child, err := r.s.start(ctx)
 	r.timings.Start = millis(time.Since(began))
 	if err != nil {
 		if ctx.Err() != nil {
-			return r.result(r.cancelled(context.Cause(ctx), "starting a worker"))
+			err = context.Cause(ctx)
+			return r.unable(err, r.cancelled(err, "starting a worker"))
 		}
 		r.s.opts.Logger.Error("no worker could be started", "run", r.id, "error", err)
-		return r.result(hostf(RuntimeUnavailable, "code mode cannot run: %v", err))
+		return r.unable(err, hostf(RuntimeUnavailable, "code mode cannot run: %v", err))
 	}
-	fail, value := r.converse(ctx, source, tools)
-	r.usage = r.child.Wait()
-	if fail != nil {
-		return r.result(r.explain(fail))
+	r.leg = newLeg(child, a)
+	e := r.converse(ctx)
+	r.usage = child.Wait()
+	if e.still {
+		r.leg = nil
+		return r.unable(nil, e.fail)
 	}
+	if e.fail != nil {
+		e.fail = r.explain(e.fail)
+	}
+	if e.parked != nil {
+		e = r.park(e.parked)
+	}
+	if e != nil && e.fail != nil && r.leaves(e.fail) {
+		e.left = true
+	}
+	r.leg = nil
+	return e
+}
+
+// unable ends a leg that did not begin. A run that is parked is none the worse: the wait
+// has its answer, and the next one may have more luck.
+func (r *run) unable(cause error, fail *failure) *end {
+	if !r.parked || r.ctx.Err() != nil {
+		return &end{fail: fail, left: r.leaves(fail)}
+	}
+	r.expires = time.Now().Add(r.p.Limits.SnapshotTTL)
+	if errors.Is(cause, errDeadline) {
+		r.answer(r.waiting())
+		return nil
+	}
+	fail.text += "; the run is still parked and can be waited for again"
+	r.answer(r.result(fail))
+	return nil
+}
+
+// leaves tells that what ended the run is the end of the supervisor, which its durable
+// store outlives (SPEC 14.5).
+func (r *run) leaves(fail *failure) bool {
+	return fail.code == Aborted && r.journal.Load() && errors.Is(context.Cause(r.ctx), errClosed)
+}
+
+// finish ends the run for good.
+func (r *run) finish(e *end) {
+	r.settleAll() // what ended by itself; the rest is cut off now, and stays in flight in the ledger
+	if e.fail != nil && e.left {
+		e.fail.text += "; it is kept, and a supervisor with the same state directory can wait for it"
+	}
+	if r.parked && !e.left {
+		r.snap.Discarded++
+	}
+	res := r.result(e.fail)
+	if e.fail == nil {
+		res.Value = e.value
+	}
+	r.abort(errors.New("the run is over"))
+	r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total})
+	if r.known && !e.left {
+		r.s.keepResult(r, res)
+	}
+	r.s.forget(r)
+	close(r.over)
+	if r.ask != nil {
+		r.answer(res)
+	}
+	if r.emitter != nil {
+		r.emitter.close()
+	}
+}
+
+// answer gives an ask its result. What the result had of the output is taken with it,
+// unless nobody is there to take it (SPEC 9.3).
+func (r *run) answer(res *Result) {
+	a := r.ask
+	r.ask = nil
+	if a.taken.CompareAndSwap(false, true) {
+		r.output = nil
+	}
+	a.reply <- res
+	r.timings, r.usage = Timings{}, process.Exit{}
+	r.ledger.tools = 0
+	r.ledger.busy = time.Now()
+}
+
+// waiting makes the result of a run that is parked (SPEC 11.1, 12.1).
+func (r *run) waiting() *Result {
 	res := r.result(nil)
-	res.Value = value
+	res.Status, res.Reason = Waiting, ReasonPendingTools
+	if r.yielded {
+		res.Reason, res.Note = ReasonYield, r.note
+	}
+	res.PendingToolCalls = r.ledger.pending()
 	return res
 }
 
-// converse talks to a ready worker until it has a result or is dead. Either way the
-// worker has been killed, and its reader is gone, when it returns.
-func (r *run) converse(ctx context.Context, source string, tools []byte) (*failure, json.RawMessage) {
-	r.callCtx, r.endCalls = context.WithCancelCause(context.WithoutCancel(ctx))
-	defer func() {
-		r.settleAll() // what ended by itself; the rest is cut off now, and stays in flight in the ledger
-		r.endCalls(errors.New("the run is over"))
-	}()
-	stop, reader := make(chan struct{}), make(chan struct{})
-	go func() { defer close(reader); r.read(stop) }()
-	defer func() {
-		r.child.Kill(process.KilledDone) // a no-op if it was killed for a reason
-		r.child.Conn.Close()
-		close(stop)
-		<-reader
-	}()
-	start := &workerproto.Start{
-		Source: []byte(source), Language: r.p.Language, Tools: tools,
-		BudgetMillis:   uint32(max(1, r.clock.left().Milliseconds())),
-		MemoryBytes:    uint64(r.p.Limits.MemoryBytes),
-		OutputBytes:    uint64(r.p.Limits.OutputBytes),
-		TruncateOutput: r.p.Limits.TruncateOutput,
-		MaxPending:     uint32(r.p.Limits.PendingToolCalls + r.p.Limits.QueuedToolCalls),
-	}
-	// Not on the loop: a worker that does not read must not stop the clock.
-	r.s.wg.Go(func() { _ = r.child.Conn.Write(start) }) // the reader learns of a failure
-	return r.loop(ctx)
-}
-
-// loop takes what happens, one thing at a time.
-func (r *run) loop(ctx context.Context) (*failure, json.RawMessage) {
-	var kill <-chan time.Time
-	done := ctx.Done()
+// rest is the time between two legs: nested calls go on, their results are kept, and
+// nothing else costs anything. It gives nil when r.ask is a wait that has a reason to go
+// on, and otherwise how the run ended.
+func (r *run) rest() *end {
+	ttl := time.NewTimer(time.Until(r.expires))
+	defer ttl.Stop()
+	var late, due *time.Timer // of the wait
+	defer func() { stopTimers(late, due) }()
 	for {
+		if r.ask != nil && r.ready() {
+			return nil
+		}
+		var lateC, dueC, ttlC <-chan time.Time
+		var gone <-chan struct{}
+		if r.ask != nil {
+			lateC, gone = late.C, r.ask.ctx.Done()
+			if due != nil {
+				dueC = due.C
+			}
+		} else {
+			ttlC = ttl.C // an admitted wait cannot lose its run to the clock
+		}
+		stopWaiting := func() {
+			stopTimers(late, due)
+			late, due = nil, nil
+			r.expires = time.Now().Add(r.p.Limits.SnapshotTTL)
+			ttl.Reset(r.p.Limits.SnapshotTTL)
+		}
 		select {
-		case e := <-r.events:
-			for _, m := range e.ms {
-				last, err := r.handle(m)
-				if err != nil {
-					return r.violated(err), nil
-				}
-				if last != nil {
-					return last.fail, last.value
-				}
-			}
-			if e.err != nil {
-				return r.died(e.err), nil
-			}
 		case res := <-r.ledger.results:
 			r.settle(res)
-		case id := <-r.written:
+			r.dispatch()
+		case id := <-r.written: // by the leg that was
 			r.ledger.free(id)
 			r.dispatch()
-		case <-done:
-			done = nil
-			why := context.Cause(ctx)
-			if !errors.Is(why, errDeadline) {
-				r.child.Kill(process.KilledAbort)
-				return r.cancelled(why, ""), nil
+		case b := <-r.begin:
+			b.done <- r.noteBeginning(b.call)
+		case <-r.nudge:
+			r.noteHeld()
+		case c := <-r.calm:
+			r.calming = append(r.calming, c)
+		case a := <-r.asks:
+			r.ask = a
+			r.waits++
+			late = time.NewTimer(a.clock.left() - margin(a.clock.timeout(), 0))
+			if !r.timer.IsZero() {
+				due = time.NewTimer(time.Until(r.timer))
 			}
-			if r.idle {
-				r.child.Kill(process.KilledTimeout)
-				return r.cancelled(why, ""), nil
-			}
-			// Stage one: the worker stops the guest and reports what it has said. It has the
-			// same deadline for guest code, where it reads nothing; the command is for one
-			// that comes to rest just now. Stage two is the kill.
-			r.stopping = true
-			r.s.wg.Go(func() { _ = r.child.Conn.Write(&workerproto.Interrupt{Reason: "timeout"}) })
-			timer := time.NewTimer(grace)
-			defer timer.Stop()
-			kill = timer.C
-		case <-kill:
-			r.child.Kill(process.KilledTimeout)
-			return r.cancelled(errDeadline, ""), nil
+		case <-dueC:
+			due = nil // ready says so
+		case <-lateC:
+			r.answer(r.waiting())
+			stopWaiting()
+		case <-gone:
+			r.ask.taken.Store(true)
+			r.ask.reply <- nil // nothing was done for it
+			r.ask = nil
+			stopWaiting()
+		case <-ttlC:
+			r.hit("snapshotTtlSeconds")
+			return &end{fail: limitf(SnapshotExpired, "%s%s", expired(r.p.Limits.SnapshotTTL), r.ledger.story())}
+		case <-r.ctx.Done():
+			fail := r.cancelled(context.Cause(r.ctx), "")
+			return &end{fail: fail, left: r.leaves(fail)}
+		}
+		r.tellCalm()
+	}
+}
+
+func stopTimers(timers ...*time.Timer) {
+	for _, t := range timers {
+		if t != nil {
+			t.Stop()
 		}
 	}
 }
 
-// maxBatch bounds the events that are handed over together.
-const maxBatch = 64
-
-// read hands the worker's events to the loop, in order, until it is dead or stop closes.
-func (r *run) read(stop <-chan struct{}) {
-	for {
-		var e event
-		for {
-			m, err := r.child.Conn.ReadEvent()
-			if err != nil {
-				e.err = err
-				break
-			}
-			if e.ms = append(e.ms, m); len(e.ms) == maxBatch || !r.child.Conn.Buffered() {
-				break
-			}
-		}
-		select {
-		case r.events <- e:
-		case <-stop:
-			return
-		}
-		if e.err != nil {
-			return
-		}
-	}
+// ready tells that the guest has something to go on with.
+func (r *run) ready() bool {
+	return r.yielded || len(r.kept) > 0 || !r.timer.IsZero() && !time.Now().Before(r.timer) || r.ledger.quiet()
 }
 
-// join ends ctx when the supervisor closes, too.
-func (s *Supervisor) join(ctx context.Context) (context.Context, func()) {
+// tellCalm answers those who want to know that no call is under way.
+func (r *run) tellCalm() {
+	if len(r.calming) == 0 || r.ledger.moving() > 0 {
+		return
+	}
+	for _, c := range r.calming {
+		close(c)
+	}
+	r.calming = nil
+}
+
+// join ends ctx when other does, too.
+func join(ctx, other context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 	return ctx, func() { stop(); cancel(nil) }
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 )
 
 // Options configure a Supervisor. The zero value is ready to use.
@@ -31,6 +33,19 @@ type Options struct {
 	Limits limits.Limits
 	// MaxWorkers bounds the workers at once. 0 means 2 × CPUs (SPEC 13.5).
 	MaxWorkers int
+	// StateDir is the directory of parked runs. They are then found again by a supervisor
+	// that comes after this one, and seen by others that share the directory (SPEC 14.5).
+	// It is made if it is not there, and must be the user's alone. Empty means that parked
+	// runs are kept in memory and end with the supervisor.
+	StateDir string
+	// StateKey seals what StateDir holds. Nil means the one in StateDir/key, which is made
+	// at the first use.
+	StateKey *snapshot.Key
+	// MaxParkedRuns bounds the runs that are parked at once, MaxParkedBytes what is kept of
+	// them together; with a StateDir, of all its supervisors. 0 means 64 and 512 MiB
+	// (SPEC 13.5).
+	MaxParkedRuns  int
+	MaxParkedBytes int64
 	// Isolation says what must be around a worker. Nothing of it can be had yet beyond the
 	// layers of [Telemetry]; what asks for more fails each run as [RuntimeUnavailable]
 	// (SPEC 15.2). The zero value asks for nothing.
@@ -38,6 +53,10 @@ type Options struct {
 	// Logger gets what an operator should know. Nil drops it. It never sees source,
 	// input, results or output.
 	Logger *slog.Logger
+	// StoreFault, if not nil, is called before each write, fsync, rename and commit in
+	// StateDir, with what is about to be done and the name of the file. An error is taken
+	// for the system's: for tests of what a gateway does when a disk fails.
+	StoreFault func(op snapshot.Op, file string) error
 }
 
 // Supervisor starts workers and runs cells in them. Safe for concurrent use.
@@ -49,18 +68,25 @@ type Supervisor struct {
 	ctx   context.Context // ends at Close
 	abort context.CancelCauseFunc
 
+	store    snapshot.Store
+	adopting sync.Mutex    // one run of another process is taken over at a time
+	wake     chan struct{} // the keeper has to look at the clock again
+
 	mu      sync.Mutex
 	closed  bool             // guarded by mu
+	runs    map[string]*run  // guarded by mu: those that have a goroutine
 	spawner *process.Spawner // guarded by mu: made at the first run
 	path    string           // guarded by mu: the worker that spawner starts
 
-	wg sync.WaitGroup // runs and executor calls
+	wg     sync.WaitGroup // runs and executor calls
+	keeper sync.WaitGroup // the goroutine that drops what is over
 }
 
 // errClosed is the cause of an abort by Close.
 var errClosed = errors.New("the supervisor was closed")
 
-// New makes a Supervisor. It starts nothing; the caller must Close it.
+// New makes a Supervisor. It starts no worker; the caller must Close it. It fails if the
+// state directory cannot be used.
 func New(opts Options) (*Supervisor, error) {
 	opts.Limits = fill(opts.Limits, limits.Default())
 	if opts.MaxWorkers < 0 {
@@ -72,39 +98,80 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Supervisor{opts: opts, worker: workerFile{path: opts.Worker, sha256: opts.WorkerSHA256}, places: make(chan struct{}, opts.MaxWorkers)}
+	s := &Supervisor{
+		opts: opts, worker: workerFile{path: opts.Worker, sha256: opts.WorkerSHA256}, places: make(chan struct{}, opts.MaxWorkers),
+		runs: map[string]*run{}, wake: make(chan struct{}, 1),
+	}
+	bounds := snapshot.Bounds{Runs: opts.MaxParkedRuns, Bytes: opts.MaxParkedBytes}
+	if opts.StateDir == "" {
+		s.store = snapshot.NewMemory(bounds)
+	} else {
+		disk, err := snapshot.OpenDisk(snapshot.DiskOptions{Dir: opts.StateDir, Key: opts.StateKey, Bounds: bounds, Fault: opts.StoreFault, Logger: opts.Logger})
+		if err != nil {
+			return nil, fmt.Errorf("supervisor: %w", err)
+		}
+		s.store = disk
+	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
+	s.keeper.Go(s.keep)
 	return s, nil
 }
 
-// Close aborts what runs, waits for it, and frees everything. It may be called twice,
-// from anywhere. An executor that ignores its context holds it up.
+// Close aborts what runs, waits for it, and frees everything. Runs that are parked end,
+// too, unless they are in a state directory. It may be called twice, from anywhere. An
+// executor that ignores its context holds it up.
 func (s *Supervisor) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.abort(errClosed)
 	s.wg.Wait()
+	s.keeper.Wait()
+	err := s.store.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.spawner == nil {
-		return nil
+		return err
 	}
-	err := s.spawner.Close()
+	err = errors.Join(err, s.spawner.Close())
 	s.spawner = nil
 	return err
 }
 
-// Exec runs one cell to its end and gives its result, which is never nil. ctx ends the
-// run as [Aborted]; the run's own time limit counts from this call (SPEC 13).
+// Exec runs one cell to its end, or until it has to wait for something, and gives its
+// result, which is never nil. A result whose status is [Waiting] is taken up by
+// [Supervisor.Wait]. ctx ends the run as [Aborted]; once Exec has returned it means
+// nothing to the run any more. The run's time limit counts from this call (SPEC 13).
 func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 	p.Limits = fill(p.Limits, s.opts.Limits)
-	r := newRun(s, p)
+	a := newAsk(ctx, p.Limits.Timeout, true)
 	if !s.enter() {
-		return r.result(hostf(Aborted, "%v", errClosed))
+		return refuse(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
-	return r.exec(ctx)
+	r := newRun(s, p, newID())
+	r.ask = a
+	var fail *failure
+	if r.source, fail = p.source(p.Limits); fail == nil {
+		var err error
+		if r.tools, err = toolList(p.Catalog); err != nil {
+			fail = inputf(InvalidInput, "%v", err)
+		}
+	}
+	if fail != nil {
+		r.finish(&end{fail: fail})
+	} else {
+		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(r.source)})
+		r.busy.Store(true)
+		s.add(r)
+		s.wg.Go(func() { r.live(a) })
+	}
+	res := <-a.reply
+	r.busy.Store(false)
+	if r.emitter != nil {
+		r.emitter.flush()
+	}
+	return res
 }
 
 // fill gives the fields of l that are zero, and cannot mean that, their value in base. Two
@@ -207,10 +274,14 @@ func newClock(timeout time.Duration) clock {
 
 func (c clock) left() time.Duration { return time.Until(c.deadline) }
 
+func (c clock) timeout() time.Duration { return c.deadline.Sub(c.start) }
+
 // Refuse gives the result of a cell that is refused before it could reach Exec: a
 // config that cannot be used, for example.
-func Refuse(code Code, text string) *Result {
-	return &Result{Status: Failed, Code: code, Phase: PhaseInput, Error: text, Telemetry: Telemetry{
+func Refuse(code Code, text string) *Result { return refuse(inputf(code, "%s", text)) }
+
+func refuse(f *failure) *Result {
+	return &Result{Status: Failed, Code: f.code, Phase: f.phase, Error: f.text, Telemetry: Telemetry{
 		VisibleTools: []string{"exec", "wait"}, Catalog: CatalogInfo{BySource: map[string]int{}}, Calls: []CallInfo{}, Limits: []string{},
 		Worker: WorkerInfo{Isolation: []LayerInfo{}},
 	}}

@@ -56,27 +56,27 @@ type CallInfo struct {
 // maxCallInfos is how many calls a result lists.
 const maxCallInfos = 256
 
-// SnapshotInfo is about parking; all zero until runs can park.
+// SnapshotInfo is about parking, over the whole run.
 type SnapshotInfo struct {
-	Bytes     int64 `json:"bytes"`
+	Bytes     int64 `json:"bytes"` // of the last snapshot, sealed
 	Created   int   `json:"created"`
 	Restored  int   `json:"restored"`
-	Discarded int   `json:"discarded"`
+	Discarded int   `json:"discarded"` // dropped at the run's end without having been restored
 }
 
-// Timings are in milliseconds.
+// Timings are in milliseconds, of the exec or wait that the result answers.
 type Timings struct {
 	Queue     float64 `json:"queue"`     // for a free worker place
 	Start     float64 `json:"start"`     // of the worker, until it was ready
 	Transform float64 `json:"transform"` // source to program, TypeScript included
 	Guest     float64 `json:"guest"`     // guest code, as the worker says
 	Tools     float64 `json:"tools"`     // while at least one nested call was running
-	Snapshot  float64 `json:"snapshot"`
-	Restore   float64 `json:"restore"`
+	Snapshot  float64 `json:"snapshot"`  // to take and to store it
+	Restore   float64 `json:"restore"`   // in the worker, until guest code could go on
 	Total     float64 `json:"total"`
 }
 
-// WorkerInfo is what the worker process used.
+// WorkerInfo is what the worker process of this exec or wait used.
 type WorkerInfo struct {
 	PeakMemoryBytes int64       `json:"peakMemoryBytes"` // resident set
 	CPUMillis       float64     `json:"cpuMs"`

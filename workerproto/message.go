@@ -2,6 +2,7 @@ package workerproto
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -16,6 +17,8 @@ const (
 	MaxItem         = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
 	MaxError        = 11 << 20 // text of an error, for the same reason
 	MaxName         = 4096     // a tool's id or name, a search query
+	MaxNote         = 1024     // what a guest says when it yields
+	MaxPart         = 1 << 20  // one part of a snapshot
 	maxText         = 64 << 10 // other texts
 	envelope        = 4096     // keys, numbers and short texts around the big field of a body
 )
@@ -23,11 +26,17 @@ const (
 // Type is the type of a frame: commands are below 128, events from 128 on.
 type Type uint8
 
-// The frame types. 4 to 5 and 136 are kept for parking.
+// NoTimer stands for the time until the next timer of a guest that has none.
+const NoTimer = math.MaxUint32
+
+// The frame types.
 const (
 	TypeStart      Type = 1
 	TypeToolResult Type = 2
 	TypeInterrupt  Type = 3
+	TypeResume     Type = 4
+	TypeResumePart Type = 5
+	TypePark       Type = 6
 	TypeReady      Type = 128
 	TypeStage      Type = 129
 	TypePrepared   Type = 130
@@ -36,6 +45,9 @@ const (
 	TypeIdle       Type = 133
 	TypeDone       Type = 134
 	TypeFailed     Type = 135
+	TypeParkPart   Type = 136
+	TypeParked     Type = 137
+	TypeResumed    Type = 138
 )
 
 type kind struct {
@@ -49,6 +61,9 @@ var kinds = map[Type]kind{
 	TypeStart:      {"start", false, MaxSource + MaxTools + envelope, func() Message { return new(Start) }},
 	TypeToolResult: {"tool result", false, MaxToolResult + maxText + MaxName + envelope, func() Message { return new(ToolResult) }},
 	TypeInterrupt:  {"interrupt", false, envelope, func() Message { return new(Interrupt) }},
+	TypeResume:     {"resume", false, envelope, func() Message { return new(Resume) }},
+	TypeResumePart: {"resume part", false, MaxPart + envelope, func() Message { return new(ResumePart) }},
+	TypePark:       {"park", false, envelope, func() Message { return new(Park) }},
 	TypeReady:      {"ready", true, maxText, func() Message { return new(Ready) }},
 	TypeStage:      {"stage", true, envelope, func() Message { return new(Stage) }},
 	TypePrepared:   {"prepared", true, envelope, func() Message { return new(Prepared) }},
@@ -57,6 +72,9 @@ var kinds = map[Type]kind{
 	TypeIdle:       {"idle", true, envelope, func() Message { return new(Idle) }},
 	TypeDone:       {"done", true, MaxItem + envelope, func() Message { return new(Done) }},
 	TypeFailed:     {"failed", true, MaxError + envelope, func() Message { return new(Failed) }},
+	TypeParkPart:   {"park part", true, MaxPart + envelope, func() Message { return new(ParkPart) }},
+	TypeParked:     {"parked", true, envelope, func() Message { return new(Parked) }},
+	TypeResumed:    {"resumed", true, envelope, func() Message { return new(Resumed) }},
 }
 
 func (t Type) String() string {
@@ -103,10 +121,33 @@ type Interrupt struct {
 	Reason string `msgpack:"reason"`
 }
 
-// Ready is the first event: the worker waits for its Start.
+// Resume is the command to go on with a parked cell, instead of Start. Its snapshot
+// follows in parts; what settled meanwhile follows those.
+type Resume struct {
+	BudgetMillis   uint32 `msgpack:"budgetMillis"`
+	MemoryBytes    uint64 `msgpack:"memoryBytes"` // guest heap
+	OutputBytes    uint64 `msgpack:"outputBytes"` // of the whole run; what is spent of it the snapshot knows
+	TruncateOutput bool   `msgpack:"truncateOutput"`
+	MaxPending     uint32 `msgpack:"maxPending"`
+	ElapsedMillis  uint64 `msgpack:"elapsedMillis"` // since the run began; parked time counts
+}
+
+// ResumePart is a part of the snapshot, in order.
+type ResumePart struct {
+	Data []byte `msgpack:"data"`
+	Last bool   `msgpack:"last"`
+}
+
+// Park is the command to serialise the guest and stop: with parts and Parked, unless the
+// cell ends first.
+type Park struct {
+	MaxBytes uint64 `msgpack:"maxBytes"` // of all parts together
+}
+
+// Ready is the first event: the worker waits for its Start or Resume.
 type Ready struct {
 	Version string `msgpack:"version"` // build of the worker
-	Engine  string `msgpack:"engine"`  // SHA-256 of the engine's wasm, in hex
+	Engine  string `msgpack:"engine"`  // SHA-256 of the engine's wasm and start image, in hex: what a snapshot fits
 	Fault   string `msgpack:"fault"`   // not empty: the worker cannot run cells, and why
 }
 
@@ -140,7 +181,12 @@ type ToolCall struct {
 // Idle ends a burst: guest code has nothing to do until a call settles or a timer is
 // due.
 type Idle struct {
-	Pending uint32 `msgpack:"pending"` // calls that are not settled
+	Pending     uint32 `msgpack:"pending"`     // calls that are not settled
+	Settled     uint64 `msgpack:"settled"`     // tool results that the worker has taken, in this leg
+	Yielded     bool   `msgpack:"yielded"`     // the guest waits for a yield_control
+	Note        string `msgpack:"note"`        // what it said with it, cut at MaxNote bytes
+	Timer       uint32 `msgpack:"timer"`       // milliseconds until the next timer is due, or NoTimer
+	MemoryBytes uint64 `msgpack:"memoryBytes"` // what would have to be looked at to park it
 }
 
 // Done ends a cell that completed. It is the last event.
@@ -160,6 +206,23 @@ type Failed struct {
 	Stats   Stats  `msgpack:"stats"`
 }
 
+// ParkPart is a part of the snapshot, in order.
+type ParkPart struct {
+	Data []byte `msgpack:"data"`
+}
+
+// Parked ends a leg whose cell is parked. It is the last event.
+type Parked struct {
+	Timer   uint32 `msgpack:"timer"`   // as in Idle
+	Omitted uint64 `msgpack:"omitted"` // output bytes that were cut so far
+	Stats   Stats  `msgpack:"stats"`
+}
+
+// Resumed tells that the snapshot was restored; guest code runs from here on.
+type Resumed struct {
+	RestoreMicros uint64 `msgpack:"restoreMicros"`
+}
+
 // Stats is what a leg cost, as the worker says: for telemetry only.
 type Stats struct {
 	GuestMicros uint64 `msgpack:"guestMicros"`
@@ -177,6 +240,12 @@ func (*ToolCall) Type() Type   { return TypeToolCall }
 func (*Idle) Type() Type       { return TypeIdle }
 func (*Done) Type() Type       { return TypeDone }
 func (*Failed) Type() Type     { return TypeFailed }
+func (*Resume) Type() Type     { return TypeResume }
+func (*ResumePart) Type() Type { return TypeResumePart }
+func (*Park) Type() Type       { return TypePark }
+func (*ParkPart) Type() Type   { return TypeParkPart }
+func (*Parked) Type() Type     { return TypeParked }
+func (*Resumed) Type() Type    { return TypeResumed }
 
 func (m *Start) check() string {
 	return first(atMost("source", len(m.Source), MaxSource), atMost("tools", len(m.Tools), MaxTools),
@@ -209,7 +278,7 @@ func (m *ToolCall) check() string {
 		atMost("input", len(m.Input), MaxToolInput), utf8Bytes("input", m.Input))
 }
 
-func (m *Idle) check() string { return "" }
+func (m *Idle) check() string { return text("note", m.Note, MaxNote) }
 
 func (m *Done) check() string {
 	return first(atMost("value", len(m.Value), MaxItem), utf8Bytes("value", m.Value))
@@ -218,6 +287,18 @@ func (m *Done) check() string {
 func (m *Failed) check() string {
 	return first(text("code", m.Code, 64), oneOf("phase", m.Phase, "input", "guest", "tool", "limit", "host"), text("error", m.Error, MaxError))
 }
+
+func (m *Resume) check() string { return "" }
+
+func (m *ResumePart) check() string { return atMost("data", len(m.Data), MaxPart) }
+
+func (m *Park) check() string { return "" }
+
+func (m *ParkPart) check() string { return atMost("data", len(m.Data), MaxPart) }
+
+func (m *Parked) check() string { return "" }
+
+func (m *Resumed) check() string { return "" }
 
 func first(reasons ...string) string {
 	for _, r := range reasons {

@@ -21,9 +21,10 @@ const (
 	exitOK          = 0
 	exitCell        = 1   // the cell failed by its own error or a tool's
 	exitUsage       = 2   // usage, or input that is refused before anything runs
-	exitLimit       = 3   // a limit, or an abort
-	exitHost        = 4   // worker or internal failure
+	exitLimit       = 3   // a limit, expiry or abort
+	exitHost        = 4   // worker, restore or internal failure
 	exitUnavailable = 5   // runtime_unavailable
+	exitWaiting     = 6   // the run is parked (--no-wait)
 	exitHangup      = 129 // SIGHUP
 	exitInterrupt   = 130 // SIGINT
 	exitTerminated  = 143 // SIGTERM
@@ -140,16 +141,18 @@ calls the tools of its catalog; what it prints and its value are the result.`
 
 const rootExample = `  supervisor run -e 'const xs = [1, 2, 3]; xs.map(x => x * x)'
   supervisor run --tools tools.json5 cell.ts
-  echo 'text("hi")' | supervisor run -`
+  echo 'text("hi")' | supervisor run -
+  supervisor runs list --state-dir state`
 
 const exitCodes = `
 Exit codes:
   0    completed
   1    the cell failed by its own error or a tool's
   2    usage, or refused input: config, source, language, module, transform
-  3    a limit was hit, or the run was aborted
-  4    worker or internal failure
+  3    a limit was hit, or the run expired or was aborted
+  4    worker, restore or internal failure
   5    code mode cannot run here (runtime_unavailable)
+  6    the run is parked, and --no-wait says not to wait
   129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM
 `
 
@@ -170,7 +173,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	})
 	root.PersistentFlags().StringVar(&c.logFormat, "log-format", "text", "format of the log on stderr: text or json")
 	root.PersistentFlags().StringVar(&c.logLevel, "log-level", "", "log to stderr from this level on: debug, info, warn or error (default: no log)")
-	root.AddCommand(c.runCommand(), c.configCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.waitCommand(), c.runsCommand(), c.configCommand(), c.versionCommand())
 	return root
 }
 

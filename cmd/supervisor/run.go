@@ -13,6 +13,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 const runLong = `run runs one cell and prints what it emits, then its value.
@@ -22,23 +23,46 @@ file's ending, --language or a Markdown fence says TypeScript. It may be
 statements with "return", end in an expression, be a single expression, or be a
 lone function. "await" works everywhere.
 
-Tools come from --tools files (JSON5): see the README for the format.`
+Tools come from --tools files (JSON5): see the README for the format.
+
+A cell that calls yield_control, or waits for tools for longer than timeoutMs, is
+parked: its worker ends, its tools go on. run then waits by itself until the cell has
+a result, unless --no-wait is given. With --state-dir a parked run survives the end of
+this program: "supervisor wait RUN_ID" goes on with it.`
 
 const runExample = `  supervisor run -e '1 + 2'
   supervisor run --json --set timeoutMs=500 -e 'for(;;);'
-  supervisor run --tools tools.json5 -e 'await tools.echo({v: 1})'`
+  supervisor run --tools tools.json5 -e 'await tools.echo({v: 1})'
+  supervisor run --state-dir state --no-wait -e 'text("a"); await yield_control(); 3'`
 
 // runFlags are the options of run.
 type runFlags struct {
+	legFlags
 	code       string
 	language   string
-	config     string
-	set        []string
-	tools      []string
-	approve    string
 	trajectory string
 	full       bool
-	json       bool
+}
+
+// legFlags are the options that run and wait share.
+type legFlags struct {
+	config   string
+	set      []string
+	tools    []string
+	approve  string
+	stateDir string
+	noWait   bool
+	json     bool
+}
+
+func (f *legFlags) register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.config, "config", "", "config file, JSON5: {tools: {codeMode: {…}}, supervisor: {…}}")
+	fl.StringArrayVar(&f.set, "set", nil, "set one config field, such as timeoutMs=500; repeatable")
+	fl.StringArrayVar(&f.tools, "tools", nil, "tool file, JSON5; repeatable")
+	fl.StringVar(&f.approve, "approve", "", "tools that need approval: ask, all or none (default ask on a terminal, else none)")
+	fl.StringVar(&f.stateDir, "state-dir", "", "directory that keeps parked runs; it is made if it is not there")
+	fl.BoolVar(&f.noWait, "no-wait", false, "end with exit code 6 when the run is parked, instead of waiting for it")
+	fl.BoolVar(&f.json, "json", false, "print the result object, one line")
 }
 
 func (c *cli) runCommand() *cobra.Command {
@@ -56,13 +80,9 @@ func (c *cli) runCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.code, "eval", "e", "", "the cell's source")
 	fl.StringVar(&f.language, "language", "", "javascript or typescript (default by the file's ending, else javascript)")
-	fl.StringVar(&f.config, "config", "", "config file, JSON5: {tools: {codeMode: {…}}, supervisor: {…}}")
-	fl.StringArrayVar(&f.set, "set", nil, "set one config field, such as timeoutMs=500; repeatable")
-	fl.StringArrayVar(&f.tools, "tools", nil, "tool file, JSON5; repeatable")
-	fl.StringVar(&f.approve, "approve", "", "tools that need approval: ask, all or none (default ask on a terminal, else none)")
 	fl.StringVar(&f.trajectory, "trajectory", "", "write the run's events to this file, as JSON lines")
 	fl.BoolVar(&f.full, "trajectory-content", false, "keep sources, inputs, results and output in the trajectory, not only size and hash")
-	fl.BoolVar(&f.json, "json", false, "print the result object, one line")
+	f.register(fl)
 	return cmd
 }
 
@@ -76,27 +96,12 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	if err != nil {
 		return err
 	}
-	config, err := c.loadConfig(f.config, f.set)
-	if err != nil {
-		return c.refuse(f, err)
-	}
-	toolbox, err := c.loadTools(f.tools, config.Limits, f.approve)
-	if err != nil {
-		return c.refuse(f, err)
-	}
-	s, err := supervisor.New(supervisor.Options{
-		Worker:       config.Supervisor.Worker,
-		WorkerSHA256: config.Supervisor.WorkerSHA256,
-		Limits:       config.Limits,
-		MaxWorkers:   config.Supervisor.MaxWorkers,
-		Isolation:    config.Supervisor.Isolation,
-		Logger:       log,
-	})
+	leg, err := c.openLeg(f.legFlags, log)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	program.Catalog, program.Executor = toolbox.catalog, toolbox
+	defer leg.close()
+	program.Catalog, program.Executor = leg.toolbox.catalog, leg.toolbox
 	program.ParentCallID = "exec"
 	if f.trajectory != "" {
 		file, err := os.OpenFile(f.trajectory, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -106,11 +111,8 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 		defer file.Close()
 		program.Trajectory = trajectory.New(trajectory.JSONLines(file), trajectory.Policy{Content: f.full})
 	}
-	printer := newPrinter(c.stdout)
-	if !f.json {
-		program.Output = printer.item
-	}
-	result := s.Exec(ctx, *program)
+	program.Output = leg.output()
+	result := leg.follow(ctx, leg.s.Exec(ctx, *program))
 	if program.Trajectory != nil {
 		switch dropped, err := program.Trajectory.Err(); {
 		case err != nil:
@@ -119,40 +121,24 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 			fmt.Fprintf(c.stderr, "supervisor: warning: the trajectory lacks %d events that its file was too slow for\n", dropped)
 		}
 	}
-	return c.report(f.json, printer, result)
-}
-
-// report prints a result and gives its exit code as an error.
-func (c *cli) report(asJSON bool, printer *printer, result *supervisor.Result) error {
-	if asJSON {
-		fmt.Fprintf(c.stdout, "%s\n", result.JSON())
-	} else if result.Status == supervisor.Completed {
-		printer.value(result.Value)
-	} else {
-		label := "error"
-		if result.Code != "" {
-			label = string(result.Code)
-		}
-		fmt.Fprintf(c.stderr, "supervisor: %s: %s\n", label, newPrinter(c.stderr).clean(result.Error))
-	}
-	if code := exitOf(result); code != exitOK {
-		return exitError(code)
-	}
-	return nil
+	return leg.report(ctx, result)
 }
 
 // refuse reports a config or tool file that cannot be used as a failed run.
-func (c *cli) refuse(f runFlags, err error) error {
-	if !f.json {
+func (c *cli) refuse(asJSON bool, err error) error {
+	if !asJSON {
 		return &usageError{err, `"supervisor config schema" prints what a config may hold; the README has the tool files' format`}
 	}
-	return c.report(true, nil, supervisor.Refuse(supervisor.InvalidConfig, err.Error()))
+	return c.print(true, nil, supervisor.Refuse(supervisor.InvalidConfig, err.Error()))
 }
 
 // exitOf gives the exit code of a result (SPEC 19.3).
 func exitOf(r *supervisor.Result) int {
-	if r.Status == supervisor.Completed {
+	switch r.Status {
+	case supervisor.Completed:
 		return exitOK
+	case supervisor.Waiting:
+		return exitWaiting
 	}
 	switch r.Code {
 	case "", supervisor.NestedToolFailed:
@@ -161,7 +147,7 @@ func exitOf(r *supervisor.Result) int {
 		supervisor.TypeScriptTransformFailed, supervisor.ModuleAccessDenied:
 		return exitUsage
 	case supervisor.Timeout, supervisor.MemoryLimitExceeded, supervisor.OutputLimitExceeded,
-		supervisor.TooManyPendingToolCalls, supervisor.Aborted:
+		supervisor.TooManyPendingToolCalls, supervisor.SnapshotLimitExceeded, supervisor.SnapshotExpired, supervisor.Aborted:
 		return exitLimit
 	case supervisor.RuntimeUnavailable:
 		return exitUnavailable

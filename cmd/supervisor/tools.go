@@ -80,13 +80,16 @@ func (b *toolbox) Start(call *supervisor.Call) func(context.Context) (json.RawMe
 	}
 	if tool.Policy != toolfile.Approve {
 		begun := tool.Begin()
-		return func(ctx context.Context) (json.RawMessage, error) { return finish(begun(ctx, call.Input, nil)) }
+		return func(ctx context.Context) (json.RawMessage, error) { return finish(begun(ctx, call.Input, call.Park)) }
 	}
 	return func(ctx context.Context) (json.RawMessage, error) {
 		if err := b.approve.allow(ctx, call); err != nil {
 			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q needs approval: %v; the tool was not started", call.Tool.ID, err), Code: "not_approved", Started: "no"}
 		}
-		return finish(tool.Run(ctx, call.Input, nil))
+		if err := call.Release(); err != nil {
+			return nil, err
+		}
+		return finish(tool.Run(ctx, call.Input, call.Park))
 	}
 }
 
@@ -107,10 +110,14 @@ func finish(value json.RawMessage, err error) (json.RawMessage, error) {
 type approver struct {
 	mode string // "ask", "all" or "none"
 	out  io.Writer
-	mu   sync.Mutex // one question at a time
+	// later is that nobody is asked here, and that the run waits for somebody who is, in
+	// another process: "supervisor wait --approve all".
+	later    bool
+	progress *progress
+	mu       sync.Mutex // one question at a time
 }
 
-// allow returns nil if the call may be made.
+// allow returns nil if the call may be made. While a person thinks, the run is parked.
 func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 	switch a.mode {
 	case "all":
@@ -118,13 +125,21 @@ func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 	case "none":
 		return errors.New("nobody is asked; run with --approve ask or --approve all")
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if a.later {
+		call.Hold("approval")
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	tty, err := os.Open("/dev/tty")
 	if err != nil {
-		return errors.New("there is no terminal to ask on; run with --approve all to allow such tools")
+		return errors.New("there is no terminal to ask on; run with --approve all to allow such tools, or with --state-dir to decide later")
 	}
 	defer tty.Close()
+	call.Hold("approval")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.progress.pause()
+	defer a.progress.goOn()
 	p := &printer{a.out, true}
 	fmt.Fprintf(a.out, "Allow %s with %s? [y/N] ", p.clean(call.Tool.ID), p.clean(shorten(string(call.Input), 500)))
 	answer := make(chan string, 1)
@@ -142,6 +157,15 @@ func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 		fmt.Fprintln(a.out, "(too late)")
 		return context.Cause(ctx)
 	}
+}
+
+// terminal tells whether there is one to ask on.
+func terminal() bool {
+	tty, err := os.Open("/dev/tty")
+	if err == nil {
+		tty.Close()
+	}
+	return err == nil
 }
 
 func shorten(s string, n int) string {

@@ -28,6 +28,9 @@ const (
 	ToolCall   Kind = "tool_call"   // a nested call is sent to its executor
 	ToolResult Kind = "tool_result" // a nested call settled
 	Output     Kind = "output"      // the cell emitted an item
+	Yield      Kind = "yield"       // the cell called yield_control
+	Park       Kind = "park"        // the run was suspended, and its worker is dead
+	Resume     Kind = "resume"      // it goes on in another one
 	End        Kind = "end"         // the run is over
 )
 

@@ -26,7 +26,9 @@ import (
 //	supervisor ARG…               runs the program; whatever its exit code is
 //	exit N                        … and that is the exit code it had
 //	cell ARG…                     runs `supervisor run --json ARG…` and checks the result's shape (SPEC 11.1)
+//	                              (with wait as the first argument `supervisor wait --json …`)
 //	completes WANT ARG…           … and that it completed with this JSON value
+//	waits REASON ARG…             runs it with --no-wait: it is parked; its id is $RUN
 //	fails CODE PHASE REGEXP ARG…  … and that it failed so; CODE is - for a guest's own error
 //	field PATH WANT               … a field of the last result, by its path (a.0.b), is this JSON
 //	match PATH REGEXP             … a text (or else its JSON) matches; with ! it does not
@@ -46,7 +48,7 @@ var commands map[string]func(*testscript.TestScript, bool, []string)
 func init() {
 	commands = map[string]func(*testscript.TestScript, bool, []string){
 		"supervisor": func(ts *testscript.TestScript, neg bool, args []string) { of(ts).run(ts, args) },
-		"cell":       cmdCell, "completes": cmdCompletes, "fails": cmdFails,
+		"cell":       cmdCell, "completes": cmdCompletes, "waits": cmdWaits, "fails": cmdFails,
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
 		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
 		"noworkers": cmdNoWorkers, "signal": cmdSignal, "inside": cmdInside, "gone": cmdGone, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
@@ -115,17 +117,25 @@ var phases = map[string][]string{
 	"timeout":                     {"limit"},
 	"memory_limit_exceeded":       {"limit"},
 	"output_limit_exceeded":       {"limit"},
+	"snapshot_limit_exceeded":     {"limit"},
+	"snapshot_expired":            {"limit"},
+	"snapshot_restore_failed":     {"host"},
 	"too_many_pending_tool_calls": {"limit"},
 	"aborted":                     {"host"},
 	"internal_error":              {"host"},
 	"runtime_unavailable":         {"host"},
 }
 
-// cmdCell runs a cell and holds its result against SPEC 11.1, 11.2 and 19.3, whatever it is.
+// cmdCell runs a cell, or goes on with one if the first argument is wait, and holds its
+// result against SPEC 11.1, 11.2 and 19.3, whatever it is.
 func cmdCell(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.result = nil
-	s.run(ts, append([]string{"run", "--json"}, args...))
+	if args[0] == "wait" {
+		s.run(ts, append([]string{"wait", "--json"}, args[1:]...))
+	} else {
+		s.run(ts, append([]string{"run", "--json"}, args...))
+	}
 	out := ts.ReadFile("stdout")
 	if strings.Count(out, "\n") != 1 || !strings.HasSuffix(out, "\n") {
 		ts.Fatalf("--json printed %d lines (exit code %d): %.1000q", strings.Count(out, "\n"), s.exit, out)
@@ -147,6 +157,7 @@ func shape(result map[string]any, exit int) string {
 	status, _ := result["status"].(string)
 	want := map[string][]string{
 		"completed": {"status", "value", "output?", "telemetry"},
+		"waiting":   {"status", "runId", "reason", "note?", "pendingToolCalls?", "output?", "telemetry"},
 		"failed":    {"status", "error", "code?", "phase", "output?", "telemetry"},
 	}[status]
 	if want == nil {
@@ -165,9 +176,9 @@ func shape(result map[string]any, exit int) string {
 	if _, ok := telemetry["calls"].([]any); !ok {
 		return "telemetry.calls is no array"
 	}
-	if status == "completed" {
-		if exit != 0 {
-			return fmt.Sprintf("exit code %d of a completed cell", exit)
+	if over, ok := map[string]int{"completed": 0, "waiting": 6}[status]; ok {
+		if exit != over {
+			return fmt.Sprintf("exit code %d of a %s cell", exit, status)
 		}
 		return ""
 	}
@@ -213,6 +224,18 @@ func cmdCompletes(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%v: %v", got, at(ts, "error"))
 	}
 	equal(ts, "value", args[0])
+}
+
+// cmdWaits runs a cell that is parked, and puts its id into $RUN.
+func cmdWaits(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: waits REASON ARG…")
+	}
+	cmdCell(ts, false, append(args[1:], "--no-wait"))
+	if at(ts, "status") != "waiting" || at(ts, "reason") != args[0] {
+		ts.Fatalf("%v %v: %v", at(ts, "status"), encode(of(ts).result), args[0])
+	}
+	ts.Setenv("RUN", at(ts, "runId").(string))
 }
 
 func cmdFails(ts *testscript.TestScript, neg bool, args []string) {

@@ -23,6 +23,10 @@ import (
 // TestMain also is the tools of the stories: this binary, under another name in PATH,
 // is a real program that a tool file's `command` starts.
 func TestMain(m *testing.M) {
+	if args := os.Getenv(gatewayEnv); args != "" {
+		gateway(args)
+		return
+	}
 	testscript.Main(testMain{m}, map[string]func(){
 		"tool-count": toolCount,
 		"tool-peak":  toolPeak,

@@ -23,6 +23,7 @@ const (
 	KilledDone      Reason = "done"
 	KilledTimeout   Reason = "timeout"
 	KilledAbort     Reason = "abort"
+	KilledParked    Reason = "parked"
 	KilledViolation Reason = "protocol violation"
 	KilledStart     Reason = "start given up"
 )

@@ -243,7 +243,7 @@ var behaviours = map[string]func(*worker){
 	},
 }
 
-func (w *worker) ready() { w.conn.Write(&workerproto.Ready{Version: "fake"}) }
+func (w *worker) ready() { w.conn.Write(&workerproto.Ready{Version: "fake", Engine: Engine}) }
 
 // begin takes the cell and says that it is prepared.
 func (w *worker) begin() {

@@ -1,0 +1,170 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/openclaw/codemode-supervisor/snapshot"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// errTaken is the cause when the run is not in the store any more.
+var errTaken = errors.New("it was ended by another process that uses the same state directory")
+
+// gone tells that a run was taken out of the store, by another process.
+func gone(err error) bool {
+	return errors.Is(err, snapshot.ErrLost) || errors.Is(err, snapshot.ErrUnknown)
+}
+
+// park stores what a dead worker left, and answers the ask. It gives how the run ended if
+// it could not.
+func (r *run) park(m *workerproto.Parked) *end {
+	l := r.leg
+	r.leg = nil
+	r.omitted = m.Omitted
+	r.timings.Guest = float64(m.Stats.GuestMicros) / 1000
+	now := time.Now()
+	r.yielded, r.note, r.timer = l.last.yielded, l.last.note, time.Time{}
+	if m.Timer != workerproto.NoTimer {
+		r.timer = now.Add(time.Duration(m.Timer) * time.Millisecond)
+	}
+	r.expires = now.Add(r.p.Limits.SnapshotTTL)
+	// Calls that begin from now on ask first; those that began before are seen below.
+	r.journal.Store(r.s.store.Durable())
+	var record []byte
+	if r.s.store.Durable() {
+		record = r.recordJSON(l.child.Ready.Engine)
+	}
+	meta := snapshot.Meta{
+		ID: r.id, Owner: r.p.Scope.owner(), State: snapshot.Waiting, Engine: l.child.Ready.Engine,
+		Created: r.began, Parked: now, Expires: r.expires, TTL: r.p.Limits.SnapshotTTL,
+	}
+	if err := r.s.store.Save(meta, record, l.image); err != nil {
+		r.journal.Store(false)
+		return &end{fail: r.unparked(err, len(l.image))}
+	}
+	r.parked, r.known = true, true
+	r.s.rouse()
+	r.snap.Created++
+	r.snap.Bytes = int64(len(l.image) + snapshot.Overhead)
+	r.timings.Snapshot = millis(time.Since(l.began))
+	if r.yielded {
+		r.record(trajectory.Event{Kind: trajectory.Yield})
+	}
+	r.record(trajectory.Event{Kind: trajectory.Park, Millis: &r.timings.Snapshot})
+	if r.ask.exec && r.ask.ctx.Err() != nil {
+		// Nobody would know its id.
+		return &end{fail: r.cancelled(r.ask.ctx.Err(), "")}
+	}
+	r.answer(r.waiting())
+	return nil
+}
+
+// unparked explains why a run could not be stored (SPEC 14.4).
+func (r *run) unparked(err error, size int) *failure {
+	what := fmt.Sprintf("%s. It would have held %d bytes and %d open calls%s", err, size, len(r.ledger.open), r.ledger.story())
+	var full *snapshot.FullError
+	switch {
+	case errors.As(err, &full):
+		r.hit("maxParked" + map[bool]string{true: "Runs", false: "Bytes"}[full.What == "runs"])
+		return limitf(SnapshotLimitExceeded, "the run had to wait and could not be parked: %s", what)
+	case gone(err):
+		return r.cancelled(errTaken, "")
+	}
+	r.s.opts.Logger.Error("a run could not be parked", "run", r.id, "error", err)
+	return hostf(InternalError, "the run had to wait and could not be parked: %s", what)
+}
+
+// expired is the text of SPEC 12.4 for a run whose time is over.
+func expired(ttl time.Duration) string {
+	return fmt.Sprintf("the parked run expired: nobody waited for it within snapshotTtlSeconds (%d), and it was dropped. "+
+		"There is nothing to wait for any more; run the program again with exec", int(ttl.Seconds()))
+}
+
+// beginning is a call that asks whether its tool may begin.
+type beginning struct {
+	call *call
+	done chan error
+}
+
+// beginCall says that a call's tool begins now. Where a durable store has the run, that
+// is written down first, unless the tool can be called again: what may have happened once
+// must never be done a second time (SPEC 14.5).
+func (r *run) beginCall(c *call) error {
+	// In this order: park looks at it the other way round.
+	c.started.Store(true)
+	if !r.journal.Load() || c.repeats {
+		return nil
+	}
+	b := &beginning{c, make(chan error, 1)}
+	err := error(nil)
+	select {
+	case r.begin <- b:
+		select {
+		case err = <-b.done:
+		case <-r.over:
+			err = errors.New("the run is over")
+		}
+	case <-r.ctx.Done():
+		err = errors.New("the run is over")
+	}
+	if err == nil {
+		return nil
+	}
+	c.started.Store(false)
+	return &ToolError{Message: fmt.Sprintf("the tool was not started: %v", err), Started: "no"}
+}
+
+// noteBeginning writes down that a call's tool begins.
+func (r *run) noteBeginning(c *call) error {
+	c.down = true
+	return r.jot(logEntry{Kind: logStarted, ID: c.id, Ref: c.ref, Tool: toolIDOf(c)})
+}
+
+// noteHeld writes down that calls wait for a person: they can be made again.
+func (r *run) noteHeld() {
+	if !r.journal.Load() {
+		return
+	}
+	for _, c := range r.ledger.open {
+		if _, held, _ := c.wait(); held && c.down && !c.started.Load() {
+			if r.jot(logEntry{Kind: logHeld, ID: c.id}) == nil {
+				c.down = false
+			}
+		}
+	}
+}
+
+// noteResult writes down the result of a call that the record calls open.
+func (r *run) noteResult(res callResult) {
+	res.call.saved = false
+	_ = r.jot(logEntry{Kind: logResult, ID: res.call.id, Result: storedResult(res)})
+}
+
+// noteResume writes down that the snapshot was handed to a worker: what that does is not
+// in it.
+func (r *run) noteResume() error { return r.jot(logEntry{Kind: logResumed}) }
+
+// jot appends an entry to the run's log in a durable store. At the end of the run, or of
+// the supervisor, nothing is written any more: calls end then because they are cut off,
+// and another supervisor has to find them as they were.
+func (r *run) jot(e logEntry) error {
+	if !r.journal.Load() {
+		return nil
+	}
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	err := r.s.store.Append(r.id, encodeJSON(e))
+	switch {
+	case err == nil:
+	case gone(err):
+		r.abort(errTaken)
+	default:
+		r.s.opts.Logger.Error("the store of parked runs failed", "run", r.id, "error", err)
+	}
+	return err
+}
