@@ -1,9 +1,10 @@
 // Package workerproto is the language between the supervisor and its worker: frames
 // of msgpack on a private socket pair, specified to the byte in PROTOCOL.md (SPEC 17).
 //
-// The supervisor sends commands ([Start], [ToolResult], [Interrupt]); the worker
-// reports events ([Ready], [Stage], [Prepared], [Output], [ToolCall], [Idle], [Done],
-// [Failed]). Each side has a [Conn] and reads only the other side's kind:
+// The supervisor sends commands ([Start], or [Resume] and [ResumePart]; [ToolResult],
+// [Interrupt], [Park]); the worker reports events ([Ready], [Stage], [Prepared] or
+// [Resumed], [Output], [ToolCall], [Idle], [Done], [Failed], or [ParkPart] and [Parked]).
+// Each side has a [Conn] and reads only the other side's kind:
 //
 //	conn := workerproto.NewConn(socket)
 //	event, err := conn.ReadEvent()   // the supervisor

@@ -23,6 +23,10 @@ var samples = []Message{
 	&ToolResult{ID: 1, Value: []byte(`{"ok":true}`)},
 	&ToolResult{ID: 1<<64 - 1, Failed: true, Error: "no such city: Zürich\u2028", ToolID: "mcp:weather:get", Code: "tool_failed", Started: "unknown"},
 	&Interrupt{Reason: "timeout"},
+	&Resume{BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, TruncateOutput: true, MaxPending: 1040, ElapsedMillis: 1<<64 - 1},
+	&ResumePart{Data: []byte("\x28\xb5\x2f\xfd")},
+	&ResumePart{Last: true},
+	&Park{MaxBytes: 10 << 20},
 	&Ready{Version: "v1.2.3", Engine: strings.Repeat("ab", 32)},
 	&Ready{Fault: "no engine: run make deps"},
 	&Stage{Name: "transform"},
@@ -32,9 +36,13 @@ var samples = []Message{
 	&ToolCall{ID: 1, Method: "call", Tool: "get_weather", Input: []byte(`{"city":"Kyiv"}`)},
 	&ToolCall{ID: 2, Method: "search", Tool: "", Input: []byte(`{}`)},
 	&Idle{Pending: 2},
+	&Idle{Pending: 1<<32 - 1, Settled: 1<<64 - 1, Yielded: true, Note: "waiting for Zürich\u2028", Timer: NoTimer, MemoryBytes: 1 << 30},
 	&Done{Value: []byte(`null`)},
 	&Done{Value: []byte(`[1]`), Omitted: 7, Stats: Stats{GuestMicros: 12, HeapBytes: 1 << 33}},
 	&Failed{Code: "timeout", Phase: "limit", Error: "the cell ran out of time", Omitted: 3, Stats: Stats{1, 2}},
+	&ParkPart{Data: []byte("\x28\xb5\x2f\xfd\xff")},
+	&Parked{Timer: 1500, Omitted: 7, Stats: Stats{GuestMicros: 12, HeapBytes: 1 << 33}},
+	&Resumed{RestoreMicros: 1700},
 	&Failed{Phase: "guest", Error: strings.Repeat("ü", 300), Shell: true},
 }
 
@@ -99,7 +107,8 @@ func TestFramesHaveTheseBytes(t *testing.T) {
 		m    Message
 		want string
 	}{
-		{&Idle{Pending: 2}, "636d0185" + "0000000e" + "81" + "a770656e64696e67" + "ce00000002"},
+		{&Resumed{RestoreMicros: 2}, "636d018a" + "00000018" + "81" + "ad726573746f72654d6963726f73" + "cf0000000000000002"},
+		{&ResumePart{Data: []byte("z"), Last: true}, "636d0105" + "0000000f" + "82" + "a464617461" + "c4017a" + "a46c617374" + "c3"},
 		{&ToolResult{ID: 7, Value: []byte("42")}, "636d0102" + "0000003d" + "87" +
 			"a26964" + "cf0000000000000007" +
 			"a576616c7565" + "c4023432" +

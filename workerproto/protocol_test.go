@@ -80,7 +80,7 @@ func TestProtocolExample(t *testing.T) {
 	}
 	want := []Message{
 		&ToolCall{ID: 1, Method: "call", Tool: "get_weather", Input: []byte(`{"city":"Kyiv"}`)},
-		&Idle{Pending: 1},
+		&Idle{Pending: 1, Settled: 2, Timer: NoTimer, MemoryBytes: 24 << 16},
 	}
 	var frames []byte
 	for _, m := range want {
@@ -140,7 +140,8 @@ func TestProtocolLimits(t *testing.T) {
 	want := map[string]int{
 		"headerBytes": headerBytes, "firstRead": firstRead, "queueBytes": queueBytes,
 		"MaxSource": MaxSource, "MaxTools": MaxTools, "MaxToolInput": MaxToolInput, "MaxWaitingInput": MaxWaitingInput, "MaxToolResult": MaxToolResult,
-		"MaxItem": MaxItem, "MaxError": MaxError, "MaxName": MaxName, "maxText": maxText, "envelope": envelope,
+		"MaxItem": MaxItem, "MaxError": MaxError, "MaxName": MaxName,
+		"MaxNote": MaxNote, "MaxPart": MaxPart, "maxText": maxText, "envelope": envelope,
 	}
 	got := map[string]int{}
 	for _, cells := range table(t, chapter(t, "## Limits")) {
@@ -148,6 +149,14 @@ func TestProtocolLimits(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("table of limits (-code +page):\n%s", diff)
+	}
+}
+
+// NoTimer is a number in two rows of fields, and no bound that TestProtocolFields could try.
+func TestProtocolNoTimer(t *testing.T) {
+	row := "rounded up; 4,294,967,295 if it has none"
+	if text := chapter(t, "### idle"); uint32(NoTimer) != 4_294_967_295 || !strings.Contains(text, row) {
+		t.Errorf("the row of timer should say %q", row)
 	}
 }
 

@@ -22,6 +22,7 @@ type Assets struct {
 	Guest  *engine.Image // a VM with the prelude
 	Parser *engine.Image // a VM with the JavaScript parser
 	Code   *engine.Code  // the wasm, compiled for the machine of the build
+	Sum    string        // what a snapshot fits: a hash over Wasm and Guest, in hex
 }
 
 // Load reads the assets. They refer to the binary's own memory: copying them would cost
@@ -30,7 +31,7 @@ func Load() (*Assets, error) {
 	if dist.Wasm == nil {
 		return nil, ErrMissing
 	}
-	a := &Assets{Wasm: dist.Wasm, Guest: new(engine.Image), Parser: new(engine.Image), Code: new(engine.Code)}
+	a := &Assets{Wasm: dist.Wasm, Guest: new(engine.Image), Parser: new(engine.Image), Code: new(engine.Code), Sum: dist.Sum}
 	for _, part := range []struct {
 		name string
 		data []byte

@@ -13,6 +13,9 @@
 // workers may leave values to that. A VM is not safe for concurrent use: one
 // goroutine owns it. Only Config.Interrupt may look at state that others write.
 //
+// A VM at rest can be written out and goes on in another process ([VM.WriteImage],
+// [VM.ReadImage]): what differs from the start image, streamed.
+//
 // Host functions are known by a stable name that is kept in the guest's memory, so
 // that an image taken in one process works in another ([VM.NewHostFunction]).
 //

@@ -48,12 +48,28 @@ func (vm *VM) Root() Value { return vm.root }
 // zeros. No guest code may be running: it is an error from inside a host function,
 // since the stack of a running call is not part of the memory.
 func (vm *VM) Image(base *Image) (*Image, error) {
-	if vm.dead != nil {
-		return nil, vm.dead
+	if err := vm.atRest(nil); err != nil {
+		return nil, err
 	}
-	if vm.depth != 0 {
-		return nil, errors.New("engine: an image cannot be taken while guest code runs")
+	img, err := vm.registers()
+	if err != nil {
+		return nil, err
 	}
+	mem, _ := vm.mem.Read(0, vm.mem.Size())
+	var old pageCursor
+	if base != nil {
+		old.left = base.Pages
+	}
+	for i := uint32(0); i < uint32(len(mem))/PageSize; i++ {
+		if page := mem[i*PageSize : (i+1)*PageSize]; !bytes.Equal(page, old.page(i)) {
+			img.Pages = append(img.Pages, Page{i, bytes.Clone(page)})
+		}
+	}
+	return img, nil
+}
+
+// registers gives an image without pages: the words that live outside of memory.
+func (vm *VM) registers() (*Image, error) {
 	img := &Image{MemoryBytes: vm.mem.Size(), Root: vm.root, Base: vm.base, Seed: vm.seed}
 	sp, err := vm.stackPointer()
 	if err != nil {
@@ -70,31 +86,7 @@ func (vm *VM) Image(base *Image) (*Image, error) {
 		}
 		*w.to = uint32(r)
 	}
-	mem, _ := vm.mem.Read(0, vm.mem.Size())
-	var zero [PageSize]byte
-	old := base.index()
-	for i := uint32(0); i < uint32(len(mem))/PageSize; i++ {
-		page := mem[i*PageSize : (i+1)*PageSize]
-		was := old[i]
-		if was == nil {
-			was = zero[:]
-		}
-		if !bytes.Equal(page, was) {
-			img.Pages = append(img.Pages, Page{i, bytes.Clone(page)})
-		}
-	}
 	return img, nil
-}
-
-func (img *Image) index() map[uint32][]byte {
-	if img == nil {
-		return nil
-	}
-	m := make(map[uint32][]byte, len(img.Pages))
-	for _, p := range img.Pages {
-		m[p.Index] = p.Data
-	}
-	return m
 }
 
 // Restore makes a VM from images laid over each other: the first is the base of the
@@ -139,21 +131,27 @@ func (vm *VM) load(images []*Image) error {
 			copy(mem[int(p.Index)*PageSize:], p.Data)
 		}
 	}
-	var zero [PageSize]byte
 	for i, h := range held {
-		if page := mem[i*PageSize : (i+1)*PageSize]; !h && !bytes.Equal(page, zero[:]) {
+		if page := mem[i*PageSize : (i+1)*PageSize]; !h && !bytes.Equal(page, zeroPage[:]) {
 			clear(page)
 		}
 	}
+	vm.start = images[0].MemoryBytes
+	return vm.adopt(top)
+}
+
+// adopt sets the words of an image whose pages are in place, and what an image must not
+// bring along.
+func (vm *VM) adopt(img *Image) error {
 	sp, err := vm.stackPointer()
 	if err != nil {
 		return err
 	}
-	sp.Set(uint64(top.StackPointer))
-	if _, err := vm.call("qjs_set_runtime_and_context", uint64(top.Runtime), uint64(top.Context)); err != nil {
+	sp.Set(uint64(img.StackPointer))
+	if _, err := vm.call("qjs_set_runtime_and_context", uint64(img.Runtime), uint64(img.Context)); err != nil {
 		return err
 	}
-	vm.root, vm.base, vm.seed = top.Root, top.Base, top.Seed
+	vm.root, vm.base, vm.seed = img.Root, img.Base, img.Seed
 	if err := vm.configure(); err != nil {
 		return err
 	}
@@ -247,14 +245,19 @@ func (vm *VM) FindSeed() error {
 }
 
 // SealBase ends the building of a start image: what is allocated now is the engine's
-// own and does not count against a cell's heap limit.
+// own and does not count against a cell's heap limit. What is free is wiped, so that the
+// image is small.
 func (vm *VM) SealBase() error {
 	if _, err := vm.call("qjs_run_gc"); err != nil {
 		return err
 	}
+	vm.releaseScratch()
 	n, err := vm.call("qjs_get_allocated_size")
+	if err != nil {
+		return err
+	}
 	vm.base = uint32(n)
-	return err
+	return vm.wipeFree()
 }
 
 // imageMagic begins a stored image; the digit is its format.

@@ -82,6 +82,7 @@ type VM struct {
 	host      map[string]HostFunc
 	dead      error
 	base      uint32 // bytes allocated before any cell: the engine's own part of the heap
+	start     uint32 // size of the linear memory before any cell
 	limit     uint32 // heap limit in force, 0 for none
 	root      Value
 	undefined Value  // made at the first call
@@ -154,6 +155,7 @@ func (m *Module) New(cfg Config) (*VM, error) {
 		vm.Close()
 		return nil, err
 	}
+	vm.start = vm.mem.Size()
 	return vm, nil
 }
 
@@ -190,14 +192,15 @@ func (vm *VM) Close() error {
 }
 
 // SetMemoryLimit bounds the guest's heap: bytes above what the engine and the prelude
-// use themselves. The linear memory is bounded a little above that. Past either the
-// guest is stopped with [ErrOutOfMemory], which it cannot catch.
+// use themselves. The linear memory is bounded a little above that, counted from the
+// start image: a guest that was parked a thousand times has no more of it than any other.
+// Past either the guest is stopped with [ErrOutOfMemory], which it cannot catch.
 func (vm *VM) SetMemoryLimit(bytes int64) error {
 	if bytes <= 0 || bytes > 1<<30 {
 		return fmt.Errorf("engine: memory limit %d is outside 1 to %d bytes", bytes, 1<<30)
 	}
 	vm.limit = vm.base + uint32(bytes)
-	vm.lin.limit = min(uint64(vm.mem.Size())+uint64(bytes)+uint64(bytes)/8+slack, maxPages*wasmPage)
+	vm.lin.limit = min(uint64(vm.start)+uint64(bytes)+uint64(bytes)/8+slack, maxPages*wasmPage)
 	_, err := vm.call("qjs_set_memory_limit", uint64(vm.limit))
 	return err
 }

@@ -14,6 +14,7 @@ const (
 	boardOutcome = iota
 	boardPending
 	boardTimers
+	boardYields
 )
 
 func (g *Guest) readBoard() (engine.Floats, error) {

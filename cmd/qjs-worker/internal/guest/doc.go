@@ -17,8 +17,10 @@
 // called on that goroutine, from inside guest code. Closing the VM is the caller's.
 //
 // Everything that a run waits for (its promise, pending calls, timers, rejections)
-// lives in the VM. A [Guest] holds nothing that [Restore] cannot find again, so an
-// image of the VM that is taken between two calls is the whole run.
+// lives in the VM. A [Guest] holds nothing that cannot be found again there, so what
+// [Guest.Park] writes between two calls is the whole run, and [Guest.Unpark] goes on with it
+// in any process of the same build. What the guest does not wait for but lets go of, its
+// yields, [Guest.Resume] settles.
 //
 // What it does not protect against: the guest is hostile and may attack the engine itself.
 // That the prelude takes the engine's functions before any guest code runs keeps output,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 )
@@ -73,6 +74,33 @@ func Restore(mod *engine.Module, cfg engine.Config, host Host, memoryLimit int64
 		return nil, err
 	}
 	return g, nil
+}
+
+// Park writes the guest at rest, as [engine.VM.WriteImage] does on top of the start image.
+// What this process holds in the guest's memory is given back first, so that a thousand
+// suspensions leave nothing behind.
+func (g *Guest) Park(w io.Writer, image *engine.Image) error {
+	for _, f := range g.control {
+		g.vm.Free(f)
+	}
+	clear(g.control)
+	return g.vm.WriteImage(w, image)
+}
+
+// Unpark makes a guest that was made ahead, with [Restore] from the start image, the one that
+// Park wrote. Its memory limit in bytes is that of the whole run. After an error the guest
+// is of no use.
+func (g *Guest) Unpark(r io.Reader, image *engine.Image, memoryLimit int64) error {
+	if err := g.vm.SetMemoryLimit(memoryLimit); err != nil {
+		return err
+	}
+	clear(g.control)
+	if err := g.vm.ReadImage(r, image); err != nil {
+		return err
+	}
+	var err error
+	g.board, err = g.readBoard()
+	return err
 }
 
 // VM is the guest's engine, for images, sizes and closing.
@@ -171,7 +199,21 @@ func (g *Guest) FireTimers() error {
 	}
 }
 
-// Pending is how many calls were made and not settled.
+// Resume settles the yields that are open, in the order they were made, and returns when no
+// job is left. A yield that is made meanwhile waits for the next Resume.
+func (g *Guest) Resume() error {
+	if g.Yields() > 0 {
+		if err := g.void(g.invoke("resume")); err != nil {
+			return err
+		}
+	}
+	return g.drain() // to park collects garbage, and a guest may have asked to hear of that
+}
+
+// Yields is how many yields are open.
+func (g *Guest) Yields() int { return int(g.board.At(boardYields)) }
+
+// Pending is how many calls and yields were made and not settled.
 func (g *Guest) Pending() int {
 	return int(g.board.At(boardPending))
 }

@@ -46,11 +46,13 @@ var startImage = sync.OnceValues(func() (*engine.Image, error) {
 type fakeHost struct {
 	items []guest.Item
 	calls []guest.Call
+	notes []string
 	now   float64
 }
 
 func (h *fakeHost) Output(i guest.Item) { h.items = append(h.items, i) }
 func (h *fakeHost) Call(c guest.Call)   { h.calls = append(h.calls, c) }
+func (h *fakeHost) Yield(note string)   { h.notes = append(h.notes, note) }
 func (h *fakeHost) Now() float64        { return h.now }
 
 // lines are the texts of the output, the values as JSON with "json " in front.

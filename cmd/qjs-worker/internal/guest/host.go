@@ -16,6 +16,9 @@ type Host interface {
 	// Call is a nested call that the guest made. Its result is given to [Guest.Settle],
 	// later, under the same id.
 	Call(c Call)
+	// Yield is a yield_control. What it waits for is [Guest.Resume]. note is what the
+	// guest said with it, "" if it said nothing, and of any length.
+	Yield(note string)
 	// Now is monotonic time in milliseconds since the run began. It goes on over
 	// suspensions: timers that were set before one are due after it.
 	Now() float64
@@ -54,6 +57,7 @@ var hostFunctions = map[string]func(g *Guest, args []engine.Value) (engine.Value
 	"now":    (*Guest).hostNow,
 	"random": (*Guest).hostRandom,
 	"failed": (*Guest).hostFailed,
+	"yield":  (*Guest).hostYield,
 }
 
 func (g *Guest) register() {
@@ -82,6 +86,15 @@ func (g *Guest) hostCall(args []engine.Value) (engine.Value, error) {
 		return 0, err
 	}
 	g.host.Call(Call{ID: uint64(g.vm.Float(args[0])), Method: s[0], Tool: s[1], Input: []byte(s[2])})
+	return 0, nil
+}
+
+func (g *Guest) hostYield(args []engine.Value) (engine.Value, error) {
+	s, err := g.stringsOf(args, 1)
+	if err != nil {
+		return 0, err
+	}
+	g.host.Yield(s[0])
 	return 0, nil
 }
 

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,38 +11,85 @@ import (
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
 )
 
-// park takes the run's image, through its stored form, and goes on in another engine.
+// park writes the run, and goes on in another engine.
 func park(t *testing.T, r *run) *run {
 	t.Helper()
 	base, err := startImage()
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := r.g.VM().Image(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := top.MarshalBinary()
-	if err != nil {
+	var stream bytes.Buffer
+	if err := r.g.Park(&stream, base); err != nil {
 		t.Fatal(err)
 	}
 	r.g.VM().Close()
-	var image engine.Image
-	if err := image.UnmarshalBinary(stored); err != nil {
-		t.Fatal(err)
-	}
 	other, err := compileEngine()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { other.Close() })
-	h := &fakeHost{now: r.host.now}
-	g, err := guest.Restore(other, engine.Config{}, h, memoryLimit, base, &image)
+	return unpark(t, other, &stream, &fakeHost{now: r.host.now})
+}
+
+// unpark goes on with what was written.
+func unpark(t *testing.T, mod *engine.Module, stream io.Reader, h *fakeHost) *run {
+	t.Helper()
+	base, err := startImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := guest.Restore(mod, engine.Config{}, h, memoryLimit, base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.VM().Close() })
+	if err := g.Unpark(stream, base, memoryLimit); err != nil {
+		t.Fatal(err)
+	}
 	return &run{t, g, h}
+}
+
+// Two hundred suspensions leave nothing behind in the guest.
+func TestParkDoesNotGrow(t *testing.T) {
+	mod, err := module()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := startImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t)
+	if err := r.body(`for (let i = 0; ; i++) { setTimeout(() => 0, 5); text(await tools.call("x", {i})); await yield_control({i}) }`); err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	for i := range 200 {
+		if err := r.g.Settle(uint64(i+1), []byte(`"result"`), nil); err != nil {
+			t.Fatal(err)
+		}
+		var stream bytes.Buffer
+		if err := r.g.Park(&stream, base); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, stream.Len())
+		r.g.VM().Close()
+		h := &fakeHost{now: r.host.now + 10}
+		r = unpark(t, mod, &stream, h)
+		if err := r.g.FireTimers(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.g.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if r.lastCall() != uint64(i+2) {
+			t.Fatalf("round %d: got %+v", i, h.calls)
+		}
+	}
+	// The first rounds fill what the engine keeps for later, such as hash tables.
+	if first, last := sizes[9], sizes[len(sizes)-1]; last > first+2*(4+engine.PageSize) {
+		t.Errorf("the stream had %d bytes after ten rounds, and has %d after 200", first, last)
+	}
 }
 
 // Everything that a run waits for survives in its image. SPEC 12.3, 14.3

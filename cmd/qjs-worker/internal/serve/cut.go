@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
@@ -69,6 +70,15 @@ func charLen(s []byte) int {
 		return 12
 	}
 	return 6
+}
+
+// cutNote gives what fits of a note, up to a character boundary.
+func cutNote(note string) string {
+	note = strings.ToValidUTF8(note, "\ufffd")
+	if len(note) > workerproto.MaxNote {
+		note = strings.ToValidUTF8(note[:workerproto.MaxNote], "")
+	}
+	return note
 }
 
 // quote makes a JSON string of text, without HTML escapes.

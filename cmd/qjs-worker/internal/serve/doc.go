@@ -1,5 +1,6 @@
 // Package serve is the worker's middle: workerproto on one side, cell and guest on the
-// other. It runs one cell to its end.
+// other. It runs one leg of a cell: from its start or from a snapshot, to its end or to the next
+// snapshot.
 //
 // One goroutine does it all: it runs guest code, and when the guest has nothing to do it
 // waits on the channel, until the next timer is due at most. While guest code runs,

@@ -16,7 +16,8 @@ const valueRoom = 256
 type host struct {
 	engine *Engine
 	conn   *workerproto.Conn
-	start  time.Time
+	start  time.Time // of the leg
+	before float64   // milliseconds of the guest's clock before the leg
 
 	budget   workerproto.Budget
 	truncate bool
@@ -31,11 +32,37 @@ type host struct {
 	tooMany    string                    // why the calls were too many
 	refused    []*workerproto.ToolResult // calls that cannot cross, to be settled by the loop
 	called     bool                      // a call was sent since the last Idle
+	yielded    bool                      // a yield of this leg is open
+	newYield   bool                      // and no Idle has said so
+	said       string                    // with the last one
 	lost       error                     // the channel failed
 }
 
-// Now is the guest's clock: milliseconds since the cell began.
-func (h *host) Now() float64 { return float64(time.Since(h.start)) / float64(time.Millisecond) }
+// begin puts in place what is known when a leg begins.
+func (h *host) begin(conn *workerproto.Conn, outputBytes uint64, truncate bool, maxPending uint32) {
+	h.conn, h.start, h.truncate = conn, time.Now(), truncate
+	h.budget = workerproto.Budget{Limit: outputBytes}
+	h.maxPending, h.waiting, h.wire = int(maxPending), map[uint64]int{}, map[uint64]uint64{}
+}
+
+// Now is the guest's clock: milliseconds since the cell began, those that it was parked
+// for among them.
+func (h *host) Now() float64 {
+	return h.before + float64(time.Since(h.start))/float64(time.Millisecond)
+}
+
+// at is when the guest's clock shows ms.
+func (h *host) at(ms float64) time.Time {
+	return h.start.Add(time.Duration((ms - h.before) * float64(time.Millisecond)))
+}
+
+// Yield notes a yield. The first of a leg earns an Idle: whether the supervisor parks the
+// run depends on it.
+func (h *host) Yield(note string) {
+	h.newYield = h.newYield || !h.yielded
+	h.yielded = true
+	h.said = cutNote(note)
+}
 
 // Output sends an item, or what fits of it. Over the limit the guest is stopped, so it
 // dispatches nothing more (SPEC 9.2).

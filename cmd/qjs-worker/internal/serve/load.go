@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"os"
 	"runtime"
@@ -29,6 +28,8 @@ type Engine struct {
 	mod    *engine.Module
 	parser *cell.Parser
 	guest  *guest.Guest
+	image  *engine.Image // what the guest was made from, and what its snapshots are on top of
+	sum    string        // what they fit
 	stop   stop
 	host   host
 
@@ -64,6 +65,7 @@ func (e *Engine) load(cacheDir string) error {
 		e.parser, err = cell.NewParser(e.mod, a.Parser)
 		parser <- err
 	}()
+	e.image, e.sum = a.Guest, a.Sum
 	e.guest, err = guest.Restore(e.mod, engine.Config{Interrupt: e.stop.now}, &e.host, 1<<30, a.Guest)
 	return errors.Join(err, <-parser)
 }
@@ -80,8 +82,7 @@ func (e *Engine) Wait() workerproto.Ready {
 		ready.Fault = e.err.Error()
 		return ready
 	}
-	hash := e.mod.Hash()
-	ready.Engine = hex.EncodeToString(hash[:])
+	ready.Engine = e.sum
 	return ready
 }
 

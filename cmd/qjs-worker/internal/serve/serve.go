@@ -20,40 +20,43 @@ type loop struct {
 	conn    *workerproto.Conn
 	program *cell.Program
 	news    bool          // something happened that the supervisor has not had an Idle for
+	taken   uint64        // tool results
 	guestAt time.Duration // time spent in guest code
 }
 
-// Serve waits for the cell, runs it and gives the process's exit code.
+// Serve waits for a cell or a parked run, runs it to its end or to its next parking, and gives
+// the process's exit code.
 func (e *Engine) Serve(conn *workerproto.Conn) int {
 	command, err := conn.ReadCommand()
 	if err != nil {
 		return 0 // a spare that was not needed
 	}
-	start, ok := command.(*workerproto.Start)
-	if !ok {
-		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start\n", command.Type())
-		return 1
-	}
 	l := &loop{Engine: e, conn: conn}
-	if err := conn.Write(l.run(start)); err != nil {
+	var last workerproto.Message
+	switch m := command.(type) {
+	case *workerproto.Start:
+		last = l.run(m)
+	case *workerproto.Resume:
+		last = l.resume(m)
+	default:
+		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start or resume\n", command.Type())
 		return 1
 	}
-	_, _ = conn.ReadCommand() // the supervisor kills us when it has the result, or is gone itself
+	if err := conn.Write(last); err != nil {
+		return 1
+	}
+	// The supervisor kills us when it has the result, or is gone itself. What it sent before it
+	// had it means nothing any more.
+	for err == nil {
+		_, err = conn.ReadCommand()
+	}
 	return 0
 }
 
 // run runs the cell and gives the last event.
 func (l *loop) run(start *workerproto.Start) workerproto.Message {
-	l.stop.after(time.Duration(start.BudgetMillis) * time.Millisecond)
-	if err := l.conn.Deadline(l.stop.end()); err != nil {
-		return l.fail("internal_error", "host", err.Error())
-	}
-	h := &l.host
-	h.conn, h.start, h.truncate = l.conn, time.Now(), start.TruncateOutput
-	h.budget = workerproto.Budget{Limit: start.OutputBytes}
-	h.maxPending, h.waiting = int(start.MaxPending), map[uint64]int{}
-	h.wire = map[uint64]uint64{}
-	if err := l.limitData(start.MemoryBytes); err != nil {
+	l.host.begin(l.conn, start.OutputBytes, start.TruncateOutput, start.MaxPending)
+	if err := l.begin(start.BudgetMillis, start.MemoryBytes); err != nil {
 		return l.fail("internal_error", "host", err.Error())
 	}
 	program, err := l.prepare(start)
@@ -69,6 +72,15 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	}
 	l.news = true
 	return l.drain()
+}
+
+// begin sets the limits of the leg.
+func (l *loop) begin(budgetMillis uint32, memoryBytes uint64) error {
+	l.stop.after(time.Duration(budgetMillis) * time.Millisecond)
+	if err := l.conn.Deadline(l.stop.end()); err != nil {
+		return err
+	}
+	return l.limitData(memoryBytes)
 }
 
 // prepare turns the source into a program and says so.
@@ -124,60 +136,74 @@ func (l *loop) drain() workerproto.Message {
 			return l.fail("", "guest", "the cell waits for a promise that nothing can settle: "+
 				"no tool call and no timer is left. Await a call, a timer or a promise that you resolve yourself.")
 		}
-		if l.news || l.host.called {
-			l.host.write(&workerproto.Idle{Pending: uint32(pending)})
-			l.news, l.host.called = false, false
+		if l.news || l.host.called || l.host.newYield {
+			l.idle(at, hasTimer)
 		}
-		if err := l.wait(at, hasTimer); err != nil {
+		if park, err := l.wait(at, hasTimer); err != nil {
 			return l.stopped(err)
+		} else if park != nil {
+			return l.park(park)
 		}
 	}
 }
 
+// idle says that the guest rests, and what a supervisor needs to decide whether to park it.
+func (l *loop) idle(at float64, hasTimer bool) {
+	h := &l.host
+	h.write(&workerproto.Idle{
+		Pending: uint32(len(h.waiting)), Settled: l.taken, Yielded: h.yielded, Note: h.said,
+		Timer: h.until(at, hasTimer), MemoryBytes: uint64(l.guest.VM().MemorySize()),
+	})
+	l.news, h.called, h.newYield = false, false, false
+}
+
 // wait blocks until a call settles, a timer is due or the time is up, and lets the guest
-// go on. The loop reads the channel itself: handing a result from one goroutine to another
+// go on. It gives the command to park, if that came instead. The loop reads the channel itself: handing a result from one goroutine to another
 // would cost as much as the rest of a call's way.
-func (l *loop) wait(at float64, hasTimer bool) error {
+func (l *loop) wait(at float64, hasTimer bool) (*workerproto.Park, error) {
 	if hasTimer {
-		until := l.host.start.Add(time.Duration(at * float64(time.Millisecond)))
+		until := l.host.at(at)
 		if end := l.stop.end(); end.Before(until) {
 			until = end
 		}
 		arrived, err := l.conn.Await(until)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !arrived {
 			if l.stop.now() {
-				return nil
+				return nil, nil
 			}
-			return l.timed(l.guest.FireTimers)
+			return nil, l.timed(l.guest.FireTimers)
 		}
 	}
 	command, err := l.conn.ReadCommand()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		l.stop.set(stopTimeout)
-		return nil
+		return nil, nil
 	}
 	if err != nil {
 		l.exit(0) // nobody is left to work for
-		return err
+		return nil, err
 	}
 	switch m := command.(type) {
 	case *workerproto.ToolResult:
 		l.news = true
+		l.taken++
 		id, ok := l.host.wire[m.ID]
 		if !ok {
-			return fmt.Errorf("the supervisor settled call %d, which was not sent", m.ID)
+			return nil, fmt.Errorf("the supervisor settled call %d, which was not sent", m.ID)
 		}
 		delete(l.host.wire, m.ID)
 		m.ID = id
-		return l.settle(m)
+		return nil, l.settle(m)
+	case *workerproto.Park:
+		return m, nil
 	case *workerproto.Interrupt:
 		l.stop.set(stopTimeout)
-		return nil
+		return nil, nil
 	}
-	return fmt.Errorf("unexpected command %s", command.Type())
+	return nil, fmt.Errorf("unexpected command %s", command.Type())
 }
 
 func (l *loop) settle(r *workerproto.ToolResult) error {

@@ -29,14 +29,15 @@ func TestMain(m *testing.M) {
 
 // peer is the supervisor's side of a worker that runs in this process.
 type peer struct {
-	t     *testing.T
+	t     testing.TB
 	conn  *workerproto.Conn
 	exits chan int // codes that the worker ended its process with
 	done  chan struct{}
+	late  []string // outputs that came while a park was on its way
 }
 
-// begin starts a cell.
-func begin(t *testing.T, start workerproto.Start) *peer {
+// worker starts one, which waits for its first command. tweak may change it before.
+func worker(t testing.TB, tweak ...func(*Engine)) *peer {
 	t.Helper()
 	e := Load(codeCache)
 	e.limitData = func(uint64) error { return nil }
@@ -46,9 +47,23 @@ func begin(t *testing.T, start workerproto.Start) *peer {
 		t.Fatal(ready.Fault)
 	}
 	t.Cleanup(func() { e.mod.Close() })
+	for _, f := range tweak {
+		f(e)
+	}
 	ours, theirs := socketPair(t)
-	p := &peer{t, workerproto.NewConn(ours), exits, make(chan struct{})}
-	l := &loop{Engine: e, conn: workerproto.NewConn(theirs)}
+	p := &peer{t: t, conn: workerproto.NewConn(ours), exits: exits, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		e.Serve(workerproto.NewConn(theirs))
+	}()
+	t.Cleanup(func() { p.conn.Close(); <-p.done })
+	return p
+}
+
+// begin starts a cell.
+func begin(t testing.TB, start workerproto.Start) *peer {
+	t.Helper()
+	p := worker(t)
 	if start.BudgetMillis == 0 {
 		start.BudgetMillis = 10_000
 	}
@@ -61,17 +76,20 @@ func begin(t *testing.T, start workerproto.Start) *peer {
 	if start.MaxPending == 0 {
 		start.MaxPending = 1040
 	}
-	go func() {
-		defer close(p.done)
-		last := l.run(&start)
-		_ = l.conn.Write(last)
-	}()
-	t.Cleanup(func() { p.conn.Close(); <-p.done })
+	p.send(&start)
 	return p
 }
 
+// send writes a command.
+func (p *peer) send(m workerproto.Message) {
+	p.t.Helper()
+	if err := p.conn.Write(m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // socketPair is what a worker has: a net.Pipe has no room for two that write at once.
-func socketPair(t *testing.T) (net.Conn, net.Conn) {
+func socketPair(t testing.TB) (net.Conn, net.Conn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
@@ -127,7 +145,7 @@ func echo(c *workerproto.ToolCall) *workerproto.ToolResult {
 	return &workerproto.ToolResult{Value: c.Input}
 }
 
-func value(t *testing.T, end workerproto.Message) string {
+func value(t testing.TB, end workerproto.Message) string {
 	t.Helper()
 	done, ok := end.(*workerproto.Done)
 	if !ok {

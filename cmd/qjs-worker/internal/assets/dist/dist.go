@@ -9,4 +9,8 @@ var (
 	Guest  []byte // guest.img
 	Parser []byte // parser.img
 	Code   []byte // code.bin
+
+	// Sum is what a snapshot fits: the SHA-256, in hex, of that of quickjs.wasm and guest.img
+	// behind it. Made by the build, which has the time.
+	Sum string
 )

@@ -1,5 +1,5 @@
 // Last chapter: the run itself, and what the host holds. Everything that a run is waiting
-// for (its promise, calls, timers, rejections) is reachable from here, inside the VM,
+// for (its promise, calls, yields, timers, rejections) is reachable from here, inside the VM,
 // so that an image of it is the whole run.
 
 let result = ""; // JSON text of the value, or of the failure
@@ -68,6 +68,7 @@ return {
 	run,
 	settle,
 	refuse,
+	resume,
 	nextTimer,
 	sequence: () => lastSequence,
 	fire,

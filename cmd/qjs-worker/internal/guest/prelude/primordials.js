@@ -110,5 +110,6 @@ Object.defineProperty(InternalError.prototype, "constructor", { value: Error, wr
 delete globalThis.InternalError;
 
 // What the host reads from memory, without a call: the run's outcome (0 running, 1
-// completed, 2 failed), its unsettled calls, and its live timers.
-const board = new Float64Array(3);
+// completed, 2 failed), its unsettled calls and open yields together, its live timers, and
+// its open yields.
+const board = new Float64Array(4);
