@@ -17,7 +17,7 @@ type leg struct {
 	*cli
 	flags    legFlags
 	s        *supervisor.Supervisor
-	limits   limits.Limits
+	until    time.Time // the end of an exec or a wait that begins now
 	scope    supervisor.Scope
 	toolbox  *toolbox
 	printer  *printer
@@ -31,7 +31,7 @@ func (c *cli) openLeg(f legFlags, log *slog.Logger) (*leg, error) {
 	if err != nil {
 		return nil, c.refuse(f.json, err)
 	}
-	l := &leg{cli: c, flags: f, limits: config.Limits, printer: newPrinter(c.stdout), progress: newProgress(c.stderr)}
+	l := &leg{cli: c, flags: f, until: time.Now().Add(config.Limits.Timeout), printer: newPrinter(c.stdout), progress: newProgress(c.stderr)}
 	if l.toolbox, err = c.loadTools(f.tools, config.Limits, f.approve); err != nil {
 		return nil, c.refuse(f.json, err)
 	}
@@ -113,8 +113,8 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 }
 
 // report prints a run's last result and gives its exit code as an error. A program that
-// leaves a parked run behind lets the tools that are at work come to an end, as long as a
-// wait would take.
+// leaves a parked run behind lets the tools that are at work come to an end, while it
+// could still have been waiting for them.
 func (l *leg) report(ctx context.Context, result *supervisor.Result) error {
 	result.Output = l.items
 	err := l.print(l.flags.json, l.printer, result)
@@ -124,7 +124,7 @@ func (l *leg) report(ctx context.Context, result *supervisor.Result) error {
 	if !l.flags.json {
 		fmt.Fprintf(l.stderr, "hint: supervisor wait %s --state-dir %s\n", result.RunID, l.flags.stateDir)
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(l.limits.Timeout, time.Second))
+	ctx, cancel := context.WithDeadline(ctx, l.until)
 	defer cancel()
 	_ = l.s.Quiesce(ctx) // what is at work after that is cut off, and the guest is told so
 	return err

@@ -42,6 +42,8 @@ import (
 //	inside environ|fd ARG…        runs a cell and prints what /proc has of its worker
 //	gone FILE                     the process whose number is in the file is gone, or is within a second
 //	repeat FILE N TEXT            appends N times TEXT to a file
+//	expired DIR                   the snapshots of a state directory are gone, or are when somebody looks at it after their time
+//	flip DIR                      flips a bit in each file of a folder
 //	otherworker FILE              builds a worker of another protocol version
 var commands map[string]func(*testscript.TestScript, bool, []string)
 
@@ -52,6 +54,7 @@ func init() {
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
 		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
 		"noworkers": cmdNoWorkers, "signal": cmdSignal, "inside": cmdInside, "gone": cmdGone, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
+		"expired": cmdExpired, "flip": cmdFlip,
 	}
 }
 
@@ -558,4 +561,28 @@ func encode(v any) []byte {
 		panic(err)
 	}
 	return bytes.TrimSpace(b.Bytes())
+}
+
+func cmdExpired(ts *testscript.TestScript, neg bool, args []string) {
+	images := filepath.Join(ts.MkAbs(one(ts, args)), "images", "*")
+	await(of(ts).t, 5*time.Second, "the expiry", func() bool {
+		ts.Check(ts.Exec("supervisor", "runs", "list", "--state-dir", args[0]))
+		left, err := filepath.Glob(images)
+		ts.Check(err)
+		return len(left) == 0
+	})
+}
+
+func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
+	files, err := filepath.Glob(filepath.Join(ts.MkAbs(one(ts, args)), "*"))
+	ts.Check(err)
+	if len(files) == 0 {
+		ts.Fatalf("no file in %s", args[0])
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		ts.Check(err)
+		b[len(b)*2/3] ^= 4
+		ts.Check(os.WriteFile(file, b, 0o600))
+	}
 }

@@ -424,10 +424,14 @@ func exitsByCode(t *testing.T, exits map[string]string) map[string]string {
 // The fields of results are those that a real one has.
 func TestDocsResultFields(t *testing.T) {
 	s := session{dir: t.TempDir(), bin: binaries(t), cache: cacheHome(t)}
+	if err := os.WriteFile(filepath.Join(s.dir, "ask.json5"), []byte(`{tools: [{name: "ask", policy: "approve", result: 1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var fields, telemetry []string
 	for _, command := range []string{
 		`supervisor run --json --set onOutputLimit=truncate --set maxOutputBytes=1024 -e 'text("x".repeat(2000))'`,
 		`supervisor run --json -e 'import "x"'`,
+		`supervisor run --json --no-wait --approve ask --state-dir state --tools ask.json5 -e 'tools.ask({}); await yield_control("x")'`,
 	} {
 		var result map[string]any
 		if err := json.Unmarshal([]byte(s.run(t, command)[0]), &result); err != nil {
