@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
@@ -12,8 +13,29 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
+// risky tells that a queued call is one that no snapshot in the store knows of, and that
+// may not be made again.
+func (r *run) risky() bool {
+	return slices.ContainsFunc(r.ledger.queue, func(c *call) bool {
+		if c.saved || c.method != "call" || r.p.Catalog == nil {
+			return false
+		}
+		tool, err := r.p.Catalog.Resolve(c.tool)
+		return err == nil && !repeatable(tool)
+	})
+}
+
+// repeatable tells whether a tool may be called again when nobody knows what became of a
+// call (SPEC 14.5).
+func repeatable(tool *catalog.Tool) bool {
+	return tool.Annotations.ReadOnly || tool.Annotations.Idempotent
+}
+
 // dispatch starts queued calls while there are places.
 func (r *run) dispatch() {
+	if r.leg != nil && r.leg.staying {
+		return // until the snapshot is stored
+	}
 	for c := r.ledger.take(); c != nil; c = r.ledger.take() {
 		if r.leg != nil {
 			r.leg.credit++
@@ -34,18 +56,22 @@ func (r *run) carry(c *call) {
 		res.fail(toolError(err))
 	}
 	conn, turn := r.gate.enter()
-	if res.sent = conn != nil; !res.sent {
-		r.ledger.results <- res
-		return
-	}
+	res.sent = conn != nil
 	r.ledger.results <- res
+	if res.sent {
+		r.deliver(conn, turn, res)
+	}
+}
+
+// deliver sends a result that was let through the gate.
+func (r *run) deliver(conn *workerproto.Conn, turn <-chan struct{}, res callResult) {
 	if turn != nil {
 		<-turn
 	}
-	err = r.send(conn, res)
+	err := r.send(conn, res)
 	r.gate.leave()
 	if err == nil {
-		r.written <- c.id
+		r.written <- res.call.id
 	}
 }
 
@@ -67,6 +93,12 @@ func (r *run) send(conn *workerproto.Conn, res callResult) error {
 
 // settle notes a call's end. What no worker can take is kept (SPEC 12.6).
 func (r *run) settle(res callResult) {
+	if !res.sent && r.leg != nil { // it found the gate shut, which may have opened since
+		conn, turn := r.gate.enter()
+		if res.sent = conn != nil; res.sent {
+			r.s.wg.Go(func() { r.deliver(conn, turn, res) })
+		}
+	}
 	if !res.sent {
 		res = r.keep(res)
 	}
@@ -148,7 +180,7 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 		return nil, &ToolError{Message: "the run is over", Started: "no"}
 	}
 	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
-	c.repeats = tool.Annotations.ReadOnly || tool.Annotations.Idempotent
+	c.repeats = repeatable(tool)
 	if err := r.beginCall(c); err != nil {
 		return nil, err
 	}

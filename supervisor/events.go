@@ -70,8 +70,12 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 		}
 		l.image = append(l.image, m.Data...)
 	case *workerproto.Parked:
-		if len(l.image) == 0 {
+		if len(l.image) == 0 && !m.Overflow || m.Overflow && !l.staying {
 			return nil, errors.New("parked without a snapshot")
+		}
+		r.settleAll()
+		if l.staying {
+			return r.checkpoint(m), nil
 		}
 		return &end{parked: m}, nil
 	case *workerproto.Resumed:
@@ -116,6 +120,11 @@ func (r *run) idled(m *workerproto.Idle) (*end, error) {
 	if tooMany := r.ledger.admit(); tooMany != "" {
 		r.hit("maxToolCalls")
 		return &end{fail: limitf(TooManyPendingToolCalls, "%s; none of the calls made in this burst was started", tooMany)}, nil
+	}
+	if r.journal.Load() && !r.leg.parking && r.risky() {
+		// What may not be repeated begins only when the store has a snapshot that knows of it.
+		r.serialise(!r.leg.last.yielded)
+		return nil, nil
 	}
 	r.dispatch()
 	r.consider(false)

@@ -56,6 +56,7 @@ type leg struct {
 	last     rest        // what the last Idle said
 	stopping bool        // the time is up, and the worker was told
 	parking  bool        // it was told to park
+	staying  bool        // and to go on then: a checkpoint
 	began    time.Time   // of parking
 	late     *time.Timer // when it has to be told
 	recheck  *time.Timer // when a timer of the guest should have fired
@@ -135,31 +136,45 @@ func (r *run) resume() *end {
 		ElapsedMillis:  uint64(max(0, time.Since(r.began).Milliseconds())),
 	}
 	r.snap.Restored++
+	r.fresh = false
 	r.parked, r.yielded, r.note, r.timer = false, false, "", time.Time{}
 	r.record(trajectory.Event{Kind: trajectory.Resume})
-	kept := r.kept
-	r.kept, r.keptBytes = nil, 0
-	l.sent += uint64(len(kept))
-	conn, turn := l.child.Conn, make(chan struct{})
-	r.gate.open(conn, turn) // results that come now are written behind these
-	r.s.wg.Go(func() {
-		defer close(turn)
-		if conn.Write(resume) != nil {
-			return
+	conn := l.child.Conn
+	r.feed(func() error {
+		if err := conn.Write(resume); err != nil {
+			return err
 		}
 		for at := 0; at == 0 || at < len(image); at += workerproto.MaxPart {
 			part := image[at:min(at+workerproto.MaxPart, len(image))]
-			if conn.Write(&workerproto.ResumePart{Data: part, Last: at+len(part) == len(image)}) != nil {
-				return
+			if err := conn.Write(&workerproto.ResumePart{Data: part, Last: at+len(part) == len(image)}); err != nil {
+				return err
 			}
 		}
+		return nil
+	})
+	return nil
+}
+
+// feed opens the way to the worker. First it gets what first writes, then the results that
+// were kept, in order, then those that come.
+func (r *run) feed(first func() error) {
+	l := r.leg
+	kept := r.kept
+	r.kept, r.keptBytes = nil, 0
+	if l.sent += uint64(len(kept)); len(kept) > 0 {
+		l.idle = false
+	}
+	conn, turn := l.child.Conn, make(chan struct{})
+	r.gate.open(conn, turn)
+	r.s.wg.Go(func() { // not on the loop; the reader learns of a failure
+		defer close(turn)
+		err := first()
 		for _, res := range kept {
-			if r.send(conn, res) != nil {
-				return
+			if err == nil {
+				err = r.send(conn, res)
 			}
 		}
 	})
-	return nil
 }
 
 // unrestored explains a snapshot that cannot be used. One that only cannot be read now
@@ -271,13 +286,19 @@ func (r *run) consider(late bool) {
 			return
 		}
 	}
-	l.parking, l.began = true, time.Now()
+	r.serialise(false)
+}
+
+// serialise tells the worker to make a snapshot, and to go on then if it is to stay.
+func (r *run) serialise(stay bool) {
+	l := r.leg
+	l.parking, l.staying, l.began = true, stay, time.Now()
 	l.maxImage = r.p.Limits.SnapshotBytes - int64(snapshot.Overhead) - r.keptBytes
 	empty := r.gate.shut()
 	conn, limit := l.child.Conn, uint64(max(0, l.maxImage))
 	r.s.wg.Go(func() {
 		<-empty // results that are being written come first, and count
-		_ = conn.Write(&workerproto.Park{MaxBytes: limit})
+		_ = conn.Write(&workerproto.Park{MaxBytes: limit, Stay: stay})
 	})
 }
 

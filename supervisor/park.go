@@ -23,43 +23,76 @@ func gone(err error) bool {
 // it could not.
 func (r *run) park(m *workerproto.Parked) *end {
 	l := r.leg
-	r.leg = nil
 	r.omitted = m.Omitted
 	r.timings.Guest = float64(m.Stats.GuestMicros) / 1000
-	now := time.Now()
-	r.yielded, r.note, r.timer = l.last.yielded, l.last.note, time.Time{}
-	if m.Timer != workerproto.NoTimer {
-		r.timer = now.Add(time.Duration(m.Timer) * time.Millisecond)
-	}
-	r.expires = now.Add(r.p.Limits.SnapshotTTL)
-	// Calls that begin from now on ask first; those that began before are seen below.
+	r.yielded, r.note = l.last.yielded, l.last.note
+	// Calls that begin from now on ask first; those that began before are seen by the record.
 	r.journal.Store(r.s.store.Durable())
-	var record []byte
-	if r.s.store.Durable() {
-		record = r.recordJSON(l.child.Ready.Engine)
-	}
-	meta := snapshot.Meta{
-		ID: r.id, Owner: r.p.Scope.owner(), State: snapshot.Waiting, Engine: l.child.Ready.Engine,
-		Created: r.began, Parked: now, Expires: r.expires, TTL: r.p.Limits.SnapshotTTL,
-	}
-	if err := r.s.store.Save(meta, record, l.image); err != nil {
+	if err := r.save(m); err != nil {
 		r.journal.Store(false)
 		return &end{fail: r.unparked(err, len(l.image))}
 	}
 	r.parked, r.known = true, true
 	r.s.rouse()
-	r.snap.Created++
-	r.snap.Bytes = int64(len(l.image) + snapshot.Overhead)
-	r.timings.Snapshot = millis(time.Since(l.began))
 	if r.yielded {
 		r.record(trajectory.Event{Kind: trajectory.Yield})
 	}
 	r.record(trajectory.Event{Kind: trajectory.Park, Millis: &r.timings.Snapshot})
+	r.leg = nil
+	r.dispatch()
 	if r.ask.exec && r.ask.ctx.Err() != nil {
 		// Nobody would know its id.
 		return &end{fail: r.cancelled(r.ask.ctx.Err(), "")}
 	}
 	r.answer(r.waiting())
+	return nil
+}
+
+// save stores the snapshot of the leg, and in a durable store the record with it.
+func (r *run) save(m *workerproto.Parked) error {
+	l := r.leg
+	now := time.Now()
+	if r.timer = (time.Time{}); m.Timer != workerproto.NoTimer {
+		r.timer = now.Add(time.Duration(m.Timer) * time.Millisecond)
+	}
+	r.expires = now.Add(r.p.Limits.SnapshotTTL)
+	if r.fresh {
+		r.snap.Discarded++
+	}
+	r.snap.Created++
+	r.snap.Bytes = int64(len(l.image) + snapshot.Overhead)
+	var record []byte
+	if r.s.store.Durable() {
+		record = r.recordJSON(l.child.Ready.Engine)
+	}
+	err := r.s.store.Save(snapshot.Meta{
+		ID: r.id, Owner: r.p.Scope.owner(), State: snapshot.Waiting, Engine: l.child.Ready.Engine,
+		Created: r.began, Parked: now, Expires: r.expires, TTL: r.p.Limits.SnapshotTTL,
+	}, record, l.image)
+	r.timings.Snapshot += millis(time.Since(l.began))
+	r.fresh = err == nil
+	return err
+}
+
+// checkpoint stores the snapshot of a guest that goes on: calls that must not be repeated
+// may begin now. Without one they may, too, but a run that is cut off then cannot go on.
+func (r *run) checkpoint(m *workerproto.Parked) *end {
+	l := r.leg
+	if !m.Overflow {
+		err := r.save(m)
+		r.timer = time.Time{}
+		switch {
+		case err == nil:
+		case gone(err):
+			return &end{fail: r.cancelled(errTaken, "")}
+		default:
+			r.s.opts.Logger.Warn("a run that goes on could not be stored", "run", r.id, "error", err)
+		}
+	}
+	l.parking, l.staying, l.image = false, false, nil
+	r.feed(func() error { return nil })
+	r.dispatch()
+	r.consider(false)
 	return nil
 }
 

@@ -108,7 +108,6 @@ func (r *run) recordJSON(engine string) []byte {
 		Spent: r.budget.Limit - r.budget.Left(), Hit: r.limits, OmittedBytes: r.omitted,
 		Snapshot: r.snap, Waits: r.waits, Yielded: r.yielded, Note: r.note, Timer: r.timer,
 	}
-	rec.Snapshot.Created++
 	if r.ask.taken.Load() { // nobody is there who gets it with the answer
 		rec.Output = r.output
 	}

@@ -43,7 +43,8 @@ type run struct {
 	omitted uint64
 	waits   int
 	snap    SnapshotInfo
-	parked  bool        // it has a snapshot in the store
+	parked  bool        // it has a snapshot in the store, and no worker
+	fresh   bool        // nobody has used the snapshot in the store
 	known   bool        // it was: somebody may know its id
 	journal atomic.Bool // a durable store has its record: what cannot be repeated is written down before it is done
 
@@ -191,7 +192,7 @@ func (r *run) finish(e *end) {
 	if e.fail != nil && e.left {
 		e.fail.text += "; it is kept, and a supervisor with the same state directory can wait for it"
 	}
-	if r.parked && !e.left {
+	if r.fresh && !e.left {
 		r.snap.Discarded++
 	}
 	res := r.result(e.fail)

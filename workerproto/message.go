@@ -138,10 +138,11 @@ type ResumePart struct {
 	Last bool   `msgpack:"last"`
 }
 
-// Park is the command to serialise the guest and stop: with parts and Parked, unless the
-// cell ends first.
+// Park is the command to serialise the guest: with parts and Parked, unless the cell ends
+// first. The worker is over then, unless it is to stay.
 type Park struct {
 	MaxBytes uint64 `msgpack:"maxBytes"` // of all parts together
+	Stay     bool   `msgpack:"stay"`     // go on afterwards: a checkpoint
 }
 
 // Ready is the first event: the worker waits for its Start or Resume.
@@ -211,11 +212,13 @@ type ParkPart struct {
 	Data []byte `msgpack:"data"`
 }
 
-// Parked ends a leg whose cell is parked. It is the last event.
+// Parked is behind the last part of a snapshot. It is the last event of a leg whose cell
+// does not stay.
 type Parked struct {
-	Timer   uint32 `msgpack:"timer"`   // as in Idle
-	Omitted uint64 `msgpack:"omitted"` // output bytes that were cut so far
-	Stats   Stats  `msgpack:"stats"`
+	Timer    uint32 `msgpack:"timer"`    // as in Idle
+	Omitted  uint64 `msgpack:"omitted"`  // output bytes that were cut so far
+	Overflow bool   `msgpack:"overflow"` // of one that stays: it would be too large; the parts are of no use
+	Stats    Stats  `msgpack:"stats"`
 }
 
 // Resumed tells that the snapshot was restored; guest code runs from here on.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -21,7 +20,8 @@ const partBytes = 256 << 10
 // errSnapshotLimit says that a snapshot is larger than it may be.
 var errSnapshotLimit = errors.New("the snapshot is too large")
 
-// park ends the leg: it sends the run's snapshot and gives the last event.
+// park sends the run's snapshot and gives the event behind it, which is the leg's last unless
+// the guest is to stay.
 func (l *loop) park(m *workerproto.Park) workerproto.Message {
 	at, hasTimer := l.guest.NextTimer()
 	w := &partWriter{conn: l.conn, left: m.MaxBytes}
@@ -30,15 +30,17 @@ func (l *loop) park(m *workerproto.Park) workerproto.Message {
 		err = w.flush()
 	}
 	stats := l.stats() // after the garbage is gone
+	overflow := errors.Is(err, errSnapshotLimit)
 	switch {
-	case errors.Is(err, errSnapshotLimit):
+	case overflow && m.Stay: // the parts that were sent are of no use, and the guest goes on
+	case overflow:
 		return l.fail("snapshot_limit_exceeded", "limit", fmt.Sprintf("the run cannot be suspended: its snapshot has more than maxSnapshotBytes (%d) bytes; "+
 			"the guest holds %d bytes of values in %d bytes of memory. Keep less while the cell waits, for example a summary or a slice, "+
 			"and set variables to null that are not needed any more.", m.MaxBytes, stats.HeapBytes, l.guest.VM().MemorySize()))
 	case err != nil:
 		return l.fail("internal_error", "host", fmt.Sprintf("suspending the run: %v", err))
 	}
-	return &workerproto.Parked{Timer: l.host.until(at, hasTimer), Omitted: l.host.omitted, Stats: stats}
+	return &workerproto.Parked{Timer: l.host.until(at, hasTimer), Omitted: l.host.omitted, Overflow: overflow, Stats: stats}
 }
 
 // partWriter sends a snapshot in parts.
@@ -101,7 +103,7 @@ func (l *loop) resume(m *workerproto.Resume) workerproto.Message {
 // snapshot's reader made of it second.
 func (l *loop) notRestored(channel, err error) workerproto.Message {
 	switch {
-	case errors.Is(channel, os.ErrDeadlineExceeded), errors.Is(channel, errInterrupted):
+	case errors.Is(channel, errInterrupted):
 		return l.fail("timeout", "limit", "the time ran out while the run was being restored")
 	case errors.Is(channel, errOutOfTurn):
 		return l.fail("internal_error", "host", channel.Error())

@@ -77,9 +77,6 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 // begin sets the limits of the leg.
 func (l *loop) begin(budgetMillis uint32, memoryBytes uint64) error {
 	l.stop.after(time.Duration(budgetMillis) * time.Millisecond)
-	if err := l.conn.Deadline(l.stop.end()); err != nil {
-		return err
-	}
 	return l.limitData(memoryBytes)
 }
 
@@ -139,10 +136,17 @@ func (l *loop) drain() workerproto.Message {
 		if l.news || l.host.called || l.host.newYield {
 			l.idle(at, hasTimer)
 		}
-		if park, err := l.wait(at, hasTimer); err != nil {
+		park, err := l.wait(at, hasTimer)
+		if err != nil {
 			return l.stopped(err)
-		} else if park != nil {
-			return l.park(park)
+		}
+		if park == nil {
+			continue
+		}
+		if last := l.park(park); !park.Stay || last.Type() != workerproto.TypeParked {
+			return last
+		} else {
+			l.host.write(last)
 		}
 	}
 }
@@ -157,31 +161,22 @@ func (l *loop) idle(at float64, hasTimer bool) {
 	l.news, h.called, h.newYield = false, false, false
 }
 
-// wait blocks until a call settles, a timer is due or the time is up, and lets the guest
-// go on. It gives the command to park, if that came instead. The loop reads the channel itself: handing a result from one goroutine to another
-// would cost as much as the rest of a call's way.
+// wait blocks until a call settles or a timer is due, and lets the guest go on. It gives the
+// command to park, if that came instead. When the time is up at rest, the supervisor says
+// what is to be done; it may want the guest parked. The loop reads the channel itself:
+// handing a result from one goroutine to another would cost as much as the rest of a call's
+// way.
 func (l *loop) wait(at float64, hasTimer bool) (*workerproto.Park, error) {
 	if hasTimer {
-		until := l.host.at(at)
-		if end := l.stop.end(); end.Before(until) {
-			until = end
-		}
-		arrived, err := l.conn.Await(until)
+		arrived, err := l.conn.Await(l.host.at(at))
 		if err != nil {
 			return nil, err
 		}
 		if !arrived {
-			if l.stop.now() {
-				return nil, nil
-			}
 			return nil, l.timed(l.guest.FireTimers)
 		}
 	}
 	command, err := l.conn.ReadCommand()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		l.stop.set(stopTimeout)
-		return nil, nil
-	}
 	if err != nil {
 		l.exit(0) // nobody is left to work for
 		return nil, err
