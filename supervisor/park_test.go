@@ -197,6 +197,7 @@ func TestParkingWorkerFailures(t *testing.T) {
 		{"park-deaf", Timeout, PhaseLimit, "being parked"},
 		{"park-dies", InternalError, PhaseHost, "exit code 7"},
 		{"park-too-big", SnapshotLimitExceeded, PhaseLimit, "too big"},
+		{"park-overflow", InternalError, PhaseHost, "parked without a snapshot"},
 		{"idle-ahead", InternalError, PhaseHost, "idle after 1 tool results"},
 		{"resume-talk", InternalError, PhaseHost, "output event out of turn"},
 		{"resume-idle", InternalError, PhaseHost, "idle event out of turn"},
@@ -515,5 +516,54 @@ func TestStoreFails(t *testing.T) {
 	want(t, res, InternalError, PhaseHost, "could not be parked")
 	if len(res.Output) != 1 {
 		t.Errorf("got %s", res.JSON())
+	}
+}
+
+// SPEC 14.5: in a state directory, a call that must not be made twice begins only when a
+// snapshot that knows of it is stored.
+func TestCheckpoint(t *testing.T) {
+	for _, c := range []struct {
+		behaviour   string
+		annotations catalog.Annotations
+		created     int
+		called      bool
+	}{
+		{"checkpoint", catalog.Annotations{}, 2, true},
+		{"checkpoint-overflow", catalog.Annotations{}, 1, true},
+		{"checkpoint-deaf", catalog.Annotations{}, 1, false},
+	} {
+		t.Run(c.behaviour, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			s := fakeIn(t, c.behaviour, dir)
+			cat, _, err := catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client, Annotations: c.annotations}}, catalog.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var pending []PendingCall // as the store knew it when the call began
+			called := false
+			res := parked(t, s, Program{Catalog: cat, Limits: short(), Executor: ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
+				called = true
+				d, err := s.Inspect(call.RunID)
+				if err != nil {
+					return nil, err
+				}
+				pending = d.PendingToolCalls
+				return call.Input, nil
+			})})
+			end := wait(s, res.RunID)
+			if called != c.called || end.Telemetry.Snapshot.Created != c.created {
+				t.Errorf("called %v: %s", called, end.JSON())
+			}
+			if !c.called {
+				want(t, end, Timeout, PhaseLimit, "1 were not started")
+				return
+			}
+			if end.Status != Completed || string(end.Value) != `{"v":1}` {
+				t.Errorf("got %s", end.JSON())
+			}
+			if known := len(pending) == 1 && pending[0].State == InFlight; known != (c.created == 2) {
+				t.Errorf("the store knew of %+v", pending)
+			}
+		})
 	}
 }

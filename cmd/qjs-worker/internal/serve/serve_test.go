@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -344,19 +345,25 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A deadline wakes a worker that waits, and stops one that computes.
+// A deadline stops a worker that computes: at once, after a call and in a timer.
 func TestDeadline(t *testing.T) {
-	for _, source := range []string{`await new Promise(r => setTimeout(r, 1e6))`, `for (;;);`, `await tools.echo(1)`} {
+	for _, source := range []string{`for (;;);`, `await tools.echo(1); for (;;);`, `await new Promise(r => setTimeout(r, 1)); for (;;);`} {
 		p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool), BudgetMillis: 100})
-		for {
-			m := p.next()
-			if f, ok := m.(*workerproto.Failed); ok {
-				if f.Code != "timeout" {
-					t.Errorf("%s: got %+v", source, f)
-				}
-				break
-			}
+		if _, end := p.last(echo); end.Type() != workerproto.TypeFailed || end.(*workerproto.Failed).Code != "timeout" {
+			t.Errorf("%s: got %+v", source, end)
 		}
+	}
+}
+
+// At rest the supervisor says what is to be done when the time is over: a guest that waits
+// can still be parked. SPEC 12.1
+func TestDeadlineAtRest(t *testing.T) {
+	for _, source := range []string{`await tools.echo(1)`, `setTimeout(() => {}, 1e6); await tools.echo(1)`} {
+		p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool), BudgetMillis: 1})
+		p.rest()
+		for until := time.Now().Add(5 * time.Millisecond); time.Now().Before(until); {
+		}
+		p.park()
 	}
 }
 

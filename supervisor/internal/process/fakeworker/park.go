@@ -82,6 +82,47 @@ var parking = map[string]func(*worker){
 		w.conn.Write(&workerproto.Failed{Code: "snapshot_limit_exceeded", Phase: "limit", Error: "too big"})
 		block()
 	},
+	"park-overflow": func(w *worker) { // which is only for those that stay
+		w.first(nil)
+		w.told()
+		w.conn.Write(&workerproto.Parked{Overflow: true})
+		block()
+	},
+	// Resumed, it makes a call, and must be asked for a checkpoint before the call is made.
+	"checkpoint": func(w *worker) {
+		if w.first(nil) {
+			w.park()
+		}
+		w.conn.Write(&workerproto.ToolCall{ID: 1, Method: "call", Tool: "echo", Input: []byte(`{"v":1}`)})
+		w.conn.Write(&workerproto.Idle{Pending: 1, Timer: workerproto.NoTimer})
+		if park := w.command().(*workerproto.Park); !park.Stay {
+			os.Exit(9)
+		}
+		w.conn.Write(&workerproto.ParkPart{Data: image})
+		w.conn.Write(&workerproto.Parked{Timer: workerproto.NoTimer})
+		w.conn.Write(&workerproto.Done{Value: w.result().Value})
+		block()
+	},
+	"checkpoint-overflow": func(w *worker) {
+		if w.first(nil) {
+			w.park()
+		}
+		w.conn.Write(&workerproto.ToolCall{ID: 1, Method: "call", Tool: "echo", Input: []byte(`{"v":1}`)})
+		w.conn.Write(&workerproto.Idle{Pending: 1, Timer: workerproto.NoTimer})
+		w.told()
+		w.conn.Write(&workerproto.ParkPart{Data: image[:3]})
+		w.conn.Write(&workerproto.Parked{Timer: workerproto.NoTimer, Overflow: true})
+		w.conn.Write(&workerproto.Done{Value: w.result().Value})
+		block()
+	},
+	"checkpoint-deaf": func(w *worker) {
+		if w.first(nil) {
+			w.park()
+		}
+		w.conn.Write(&workerproto.ToolCall{ID: 1, Method: "call", Tool: "echo", Input: []byte(`{"v":1}`)})
+		w.conn.Write(&workerproto.Idle{Pending: 1, Timer: workerproto.NoTimer})
+		block()
+	},
 	"idle-ahead": func(w *worker) { // it has taken results that were not sent
 		w.begin()
 		w.conn.Write(&workerproto.Idle{Settled: 1, Timer: workerproto.NoTimer})
