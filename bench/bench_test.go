@@ -46,25 +46,9 @@ func TestMain(m *testing.M) {
 // first cell on a machine.
 func runner(b *testing.B) func(code string) *supervisor.Result {
 	b.Helper()
-	path, err := worker()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cache := filepath.Join(filepath.Dir(path), "code")
-	s, err := supervisor.New(supervisor.Options{Worker: path, CacheDir: cache})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { s.Close() })
-	cat, _, err := catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client}}, catalog.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := start(b, supervisor.Options{})
 	run := func(code string) *supervisor.Result {
-		res := s.Exec(context.Background(), supervisor.Program{
-			Code: code, Catalog: cat,
-			Executor: supervisor.ExecutorFunc(func(_ context.Context, call *supervisor.Call) (json.RawMessage, error) { return call.Input, nil }),
-		})
+		res := s.Exec(context.Background(), program(b, code))
 		if res.Status != supervisor.Completed {
 			b.Fatalf("%s", res.JSON())
 		}
@@ -74,6 +58,35 @@ func runner(b *testing.B) func(code string) *supervisor.Result {
 		run("0")
 	}
 	return run
+}
+
+// start makes a supervisor whose workers are those that are shipped.
+func start(b *testing.B, opts supervisor.Options) *supervisor.Supervisor {
+	b.Helper()
+	path, err := worker()
+	if err != nil {
+		b.Fatal(err)
+	}
+	opts.Worker, opts.CacheDir = path, filepath.Join(filepath.Dir(path), "code")
+	s, err := supervisor.New(opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	return s
+}
+
+// program is a cell with the tool echo.
+func program(b *testing.B, code string) supervisor.Program {
+	b.Helper()
+	cat, _, err := catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client}}, catalog.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return supervisor.Program{
+		Code: code, Catalog: cat,
+		Executor: supervisor.ExecutorFunc(func(_ context.Context, call *supervisor.Call) (json.RawMessage, error) { return call.Input, nil }),
+	}
 }
 
 // samples are one measure of every run.
@@ -136,4 +149,67 @@ func BenchmarkNestedCall(b *testing.B) {
 		each.add(millis) // ms for 1,000 calls is µs for one
 	}
 	each.report(b, "us")
+}
+
+// A small cell that yields: what it costs to park it, in memory and in a state directory,
+// and to go on with it, whole waits with a process each and the restore inside of them.
+func BenchmarkParkAndWait(b *testing.B) {
+	for _, store := range []string{"memory", "disk"} {
+		b.Run(store, func(b *testing.B) {
+			var opts supervisor.Options
+			if store == "disk" {
+				opts.StateDir = filepath.Join(b.TempDir(), "state")
+			}
+			s := start(b, opts)
+			p := program(b, `const users = (await tools.echo([{id: 1, name: "a"}, {id: 2, name: "b"}])).map(u => u.name); await yield_control("half way"); return users.length`)
+			var park, restore, whole samples
+			var size int64
+			for b.Loop() {
+				res := s.Exec(context.Background(), p)
+				if res.Status != supervisor.Waiting {
+					b.Fatalf("%s", res.JSON())
+				}
+				park.add(res.Telemetry.Timings.Snapshot)
+				size = res.Telemetry.Snapshot.Bytes
+				began := time.Now()
+				res = s.Wait(context.Background(), supervisor.WaitRequest{RunID: res.RunID})
+				whole.add(float64(time.Since(began).Microseconds()) / 1000)
+				restore.add(res.Telemetry.Timings.Restore)
+				if res.Status != supervisor.Completed {
+					b.Fatalf("%s", res.JSON())
+				}
+			}
+			park.report(b, "park-ms")
+			restore.report(b, "restore-ms")
+			whole.report(b, "wait-ms")
+			b.ReportMetric(float64(size), "snapshot-bytes")
+		})
+	}
+}
+
+// A call in a resumed leg of a run in a state directory: one that may be made again, and one
+// before which the run is stored.
+func BenchmarkDurableCall(b *testing.B) {
+	for _, readOnly := range []bool{true, false} {
+		b.Run(map[bool]string{true: "read-only", false: "checkpoint"}[readOnly], func(b *testing.B) {
+			s := start(b, supervisor.Options{StateDir: filepath.Join(b.TempDir(), "state")})
+			p := program(b, `await yield_control(); const t = performance.now(); for (let i = 0; i < 50; i++) await tools.echo({v: i}); return performance.now() - t`)
+			var err error
+			p.Catalog, _, err = catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client, Annotations: catalog.Annotations{ReadOnly: readOnly}}}, catalog.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var each samples
+			for b.Loop() {
+				res := s.Exec(context.Background(), p)
+				res = s.Wait(context.Background(), supervisor.WaitRequest{RunID: res.RunID})
+				var millis float64
+				if err := json.Unmarshal(res.Value, &millis); err != nil {
+					b.Fatalf("%s", res.JSON())
+				}
+				each.add(millis / 50)
+			}
+			each.report(b, "ms")
+		})
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 const runLong = `run runs one cell and prints what it emits, then its value.
@@ -55,7 +54,8 @@ type legFlags struct {
 	json     bool
 }
 
-func (f *legFlags) register(fl *pflag.FlagSet) {
+func (f *legFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "config file, JSON5: {tools: {codeMode: {…}}, supervisor: {…}}")
 	fl.StringArrayVar(&f.set, "set", nil, "set one config field, such as timeoutMs=500; repeatable")
 	fl.StringArrayVar(&f.tools, "tools", nil, "tool file, JSON5; repeatable")
@@ -82,7 +82,7 @@ func (c *cli) runCommand() *cobra.Command {
 	fl.StringVar(&f.language, "language", "", "javascript or typescript (default by the file's ending, else javascript)")
 	fl.StringVar(&f.trajectory, "trajectory", "", "write the run's events to this file, as JSON lines")
 	fl.BoolVar(&f.full, "trajectory-content", false, "keep sources, inputs, results and output in the trajectory, not only size and hash")
-	f.register(fl)
+	f.register(cmd)
 	return cmd
 }
 

@@ -36,7 +36,7 @@ func (c *cli) waitCommand() *cobra.Command {
 			return c.waitRun(cmd.Context(), f, args[0])
 		},
 	}
-	f.register(cmd.Flags())
+	f.register(cmd)
 	return cmd
 }
 

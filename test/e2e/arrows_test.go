@@ -34,6 +34,8 @@ var (
 		"github.com/tetratelabs/wazero":  {"cmd/qjs-worker"},
 		"github.com/evanw/esbuild":       {"cmd/qjs-worker"},
 		"github.com/hashicorp/go-plugin": {"supervisor/internal/process", "cmd/qjs-worker"},
+		"github.com/klauspost/compress":  {"cmd/qjs-worker"}, // the supervisor never unpacks what a worker packed
+		"go.etcd.io/bbolt":               {"snapshot"},
 	}
 
 	// A package with such a name has no sentence that says what it is.
