@@ -177,7 +177,7 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 	case <-r.ctx.Done():
 	}
 	if r.ctx.Err() != nil {
-		return nil, &ToolError{Message: "the run is over", Started: "no"}
+		return nil, &ToolError{Message: errOver.Error(), Started: "no"}
 	}
 	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
 	c.repeats = repeatable(tool)

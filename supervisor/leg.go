@@ -107,7 +107,7 @@ func (r *run) converse(ctx context.Context) *end {
 			TruncateOutput: r.p.Limits.TruncateOutput,
 			MaxPending:     uint32(r.p.Limits.PendingToolCalls + r.p.Limits.QueuedToolCalls),
 		}
-		r.source, r.tools = "", nil
+		r.source, r.tools, r.p.Code, r.p.Command = "", nil, "", "" // a parked run has no use for them
 		r.gate.open(l.child.Conn, nil)
 		r.s.wg.Go(func() { _ = l.child.Conn.Write(start) }) // the reader learns of a failure
 	} else if e := r.resume(); e != nil {

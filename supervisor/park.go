@@ -129,20 +129,21 @@ type beginning struct {
 func (r *run) beginCall(c *call) error {
 	// In this order: park looks at it the other way round.
 	c.started.Store(true)
-	if !r.journal.Load() || c.repeats {
+	err := errOver
+	switch {
+	case r.ctx.Err() != nil:
+	case !r.journal.Load() || c.repeats:
 		return nil
-	}
-	b := &beginning{c, make(chan error, 1)}
-	err := error(nil)
-	select {
-	case r.begin <- b:
+	default:
+		b := &beginning{c, make(chan error, 1)}
 		select {
-		case err = <-b.done:
-		case <-r.over:
-			err = errors.New("the run is over")
+		case r.begin <- b:
+			select {
+			case err = <-b.done:
+			case <-r.over:
+			}
+		case <-r.ctx.Done():
 		}
-	case <-r.ctx.Done():
-		err = errors.New("the run is over")
 	}
 	if err == nil {
 		return nil
@@ -150,6 +151,9 @@ func (r *run) beginCall(c *call) error {
 	c.started.Store(false)
 	return &ToolError{Message: fmt.Sprintf("the tool was not started: %v", err), Started: "no"}
 }
+
+// errOver is the cause of what a run that ended does not do any more.
+var errOver = errors.New("the run is over")
 
 // noteBeginning writes down that a call's tool begins.
 func (r *run) noteBeginning(c *call) error {

@@ -199,7 +199,7 @@ func (r *run) finish(e *end) {
 	if e.fail == nil {
 		res.Value = e.value
 	}
-	r.abort(errors.New("the run is over"))
+	r.abort(errOver)
 	r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total})
 	if r.known && !e.left {
 		r.s.keepResult(r, res)

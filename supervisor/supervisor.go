@@ -92,6 +92,9 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.MaxWorkers < 0 {
 		return nil, fmt.Errorf("supervisor: MaxWorkers is %d; it must be positive, or 0 for the default", opts.MaxWorkers)
 	}
+	if opts.MaxParkedRuns < 0 || opts.MaxParkedBytes < 0 {
+		return nil, fmt.Errorf("supervisor: MaxParkedRuns is %d and MaxParkedBytes %d; they must be positive, or 0 for the defaults", opts.MaxParkedRuns, opts.MaxParkedBytes)
+	}
 	if opts.MaxWorkers == 0 {
 		opts.MaxWorkers = 2 * runtime.NumCPU()
 	}

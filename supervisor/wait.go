@@ -281,18 +281,19 @@ func (s *Supervisor) abortKept(meta snapshot.Meta) error {
 }
 
 // AbortScope ends all runs whose owner has every identity that scope has: those of a
-// session, an agent, an agent run. It returns when they are over, and gives how many
-// there were. A scope without any identity matches nothing.
+// session, an agent, an agent run, in this process or in its state directory. It returns
+// when they are over, and gives how many there were; another process that has one ends it
+// within a second or so. A scope without any identity matches nothing.
 func (s *Supervisor) AbortScope(ctx context.Context, scope Scope) (int, error) {
 	if !s.enter() {
 		return 0, errClosed
 	}
 	defer s.wg.Done()
-	var live []*run
+	live := map[string]*run{}
 	for _, r := range s.all() {
 		if r.p.Scope.owner().Within(scope.owner()) {
 			r.abort(errAborted)
-			live = append(live, r)
+			live[r.id] = r
 		}
 	}
 	var errs []error
@@ -303,7 +304,7 @@ func (s *Supervisor) AbortScope(ctx context.Context, scope Scope) (int, error) {
 	kept, err := s.store.List()
 	errs = append(errs, err)
 	for _, meta := range kept {
-		if meta.Broken || meta.State.Terminal() || meta.Held || !meta.Owner.Within(scope.owner()) {
+		if meta.Broken || meta.State.Terminal() || live[meta.ID] != nil || !meta.Owner.Within(scope.owner()) {
 			continue
 		}
 		errs = append(errs, s.abortKept(meta))
