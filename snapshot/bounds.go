@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,10 @@ type Bounds struct {
 const (
 	defaultRuns  = 64
 	defaultBytes = 512 << 20
+
+	// SmallEntry is the most that a log entry may have, in bytes, to be kept whatever the
+	// bounds say: the most important thing about a call is that it settled.
+	SmallEntry = 4096
 
 	// What is kept of runs that are over is a courtesy (SPEC 12.5), so the oldest goes
 	// without a word when there is too much of it.
@@ -55,11 +60,28 @@ func (e *FullError) Error() string {
 // room tells whether m, with that many bytes, fits beside what is kept. kept may have m
 // itself; it is oldest first.
 func (b Bounds) room(m *Meta, bytes int64, kept []Meta) error {
-	limitRuns, limitBytes := int64(cmp.Or(max(b.Runs, 0), defaultRuns)), cmp.Or(max(b.Bytes, 0), defaultBytes)
-	full := &FullError{Now: m.Parked}
-	var runs, used int64
+	full, runs := b.count(m, bytes, kept)
+	if limit := int64(cmp.Or(max(b.Runs, 0), defaultRuns)); runs+1 > limit {
+		full.What, full.Limit, full.Have, full.Need = "runs", limit, runs, 1
+	}
+	return full.orNil()
+}
+
+// grow tells whether m, which is kept, may have that many bytes more.
+func (b Bounds) grow(m *Meta, more int64, kept []Meta) error {
+	bytes := m.Bytes + min(more, math.MaxInt64-m.Bytes)
+	full, _ := b.count(m, bytes, kept) // the runs do not become more
+	return full.orNil()
+}
+
+// count looks what there is beside m, and whether that many bytes fit.
+func (b Bounds) count(m *Meta, bytes int64, kept []Meta) (full *FullError, runs int64) {
+	full = &FullError{Now: m.Parked}
+	var used int64
 	for _, other := range kept {
-		if other.terminal() || other.ID == m.ID {
+		// Nobody can go on with one that has expired. That it is still there only says
+		// that no Expire has come by.
+		if other.terminal() || other.ID == m.ID || fateOf(&other, m.Parked) != stays {
 			continue
 		}
 		if runs++; runs <= 3 {
@@ -67,15 +89,18 @@ func (b Bounds) room(m *Meta, bytes int64, kept []Meta) error {
 		}
 		used += other.Bytes
 	}
-	switch {
-	case runs+1 > limitRuns:
-		full.What, full.Limit, full.Have, full.Need = "runs", limitRuns, runs, 1
-	case used+bytes > limitBytes:
-		full.What, full.Limit, full.Have, full.Need = "bytes", limitBytes, used, bytes
-	default:
+	if limit := cmp.Or(max(b.Bytes, 0), defaultBytes); bytes > limit-used {
+		full.What, full.Limit, full.Have, full.Need = "bytes", limit, used, bytes
+	}
+	return full, runs
+}
+
+// orNil is an error only if a bound stands in the way.
+func (e *FullError) orNil() error {
+	if e.What == "" {
 		return nil
 	}
-	return full
+	return e
 }
 
 // overflow names the terminal runs that are too many beside the one that has just been

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ func (d *Disk) makeDB() error {
 	if _, err := os.Lstat(d.path(dbName)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	removePart(d.path(dbName))
 	part := d.path(dbName + partSuffix)
-	os.Remove(part) // of a process that was killed here
 	db, err := bbolt.Open(part, 0o600, &bbolt.Options{Timeout: lockTimeout})
 	if err != nil {
 		return err
@@ -153,8 +154,9 @@ func (d *Disk) withDB(readOnly bool, fn func(*bbolt.DB) error) (err error) {
 				file.Close()
 			}
 			// What is mapped stays mapped, so there is no second try.
-			d.damaged = fmt.Errorf("the database %q is damaged (%v): move it away and start again", d.path(dbName), r)
+			d.damaged = d.damage()
 			err = d.damaged
+			d.log.Error("the database of the runs cannot be read", slog.String("path", d.path(dbName)), slog.Any("panic", r))
 		}
 	}()
 	db, err := bbolt.Open(d.path(dbName), 0o600, &bbolt.Options{
@@ -162,15 +164,31 @@ func (d *Disk) withDB(readOnly bool, fn func(*bbolt.DB) error) (err error) {
 		ReadOnly: readOnly,
 		OpenFile: func(path string, flag int, mode os.FileMode) (f *os.File, err error) {
 			// Only makeDB makes one: with its buckets and the check of the key.
-			file, err = os.OpenFile(path, flag&^os.O_CREATE|unix.O_NOFOLLOW, mode)
-			return file, err
+			if file, err = os.OpenFile(path, flag&^os.O_CREATE|unix.O_NOFOLLOW, mode); err != nil {
+				return nil, err
+			}
+			// Nor does bbolt make one of a file that somebody emptied.
+			if info, err := file.Stat(); err != nil || info.Size() == 0 {
+				file.Close()
+				return nil, cmp.Or(err, d.damage())
+			}
+			return file, nil
 		},
 	})
 	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return fmt.Errorf("the database %q has been in use by another process for %v: see who has it open, and try again", d.path(dbName), lockTimeout)
 	}
-	if err != nil {
+	var system *fs.PathError
+	var errno unix.Errno
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrDamaged):
+		return err
+	case errors.As(err, &system), errors.As(err, &errno):
 		return fmt.Errorf("opening the database %q: %w", d.path(dbName), err)
+	default: // bbolt has read it, and does not like it
+		d.log.Error("the database of the runs cannot be read", slog.String("path", d.path(dbName)), slog.Any("error", err))
+		return d.damage()
 	}
 	err = fn(db)
 	if e := db.Close(); err == nil {
@@ -179,12 +197,18 @@ func (d *Disk) withDB(readOnly bool, fn func(*bbolt.DB) error) (err error) {
 	return err
 }
 
+// damage is the error of a database that is damaged, for people: what bbolt or the runtime
+// say about it tells them nothing, and goes to the log.
+func (d *Disk) damage() error {
+	return fmt.Errorf("%w: restore %q from a backup, or move the directory away to begin anew, and start again", ErrDamaged, d.path(dbName))
+}
+
 func (d *Disk) newTx(btx *bbolt.Tx) (*tx, error) {
 	t := &tx{d: d, pids: map[string]int{}, held: map[string]bool{},
 		runs: btx.Bucket(runsBucket), records: btx.Bucket(recordsBucket), logs: btx.Bucket(logsBucket)}
 	about := btx.Bucket(aboutBucket)
 	if about == nil || t.runs == nil || t.records == nil || t.logs == nil {
-		return nil, fmt.Errorf("the database %q is not one of parked runs: move it away", d.path(dbName))
+		return nil, d.damage()
 	}
 	if !bytes.Equal(about.Get(checkKey), d.key.derive(nil, checkInfo, 32)) {
 		return nil, fmt.Errorf("the runs in %q were sealed with another key, or by another version of this program: put the right key back, or move the directory away to begin anew", d.dir)
@@ -201,6 +225,9 @@ func (t *tx) get(id string) (row, error) {
 	r, err := decodeRow(t.d.rowKey, id, text)
 	if err == nil {
 		r.Holder, r.Held = t.holder(r.Instance)
+		if r.State == Running && !r.Held {
+			r.State = Waiting // who ran it is gone
+		}
 	}
 	return r, err
 }

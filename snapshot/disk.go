@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 // DiskOptions say where a durable store is.
 type DiskOptions struct {
 	// Dir is the state directory. It is made, with mode 0700, if it is not there; one that
-	// is not ours, or that others can reach, is refused. It must be on a local file
+	// is not ours, that others can reach, or that holds other things than a store's is
+	// refused, and left as it is. It must be on a local file
 	// system: flock(2) and mmap(2) must work between the processes that share it.
 	Dir string
 	// Key seals everything. nil: LoadKey(Dir/key). With another key than the one that
@@ -94,7 +96,7 @@ func (d *Disk) path(name string) string { return filepath.Join(d.dir, name) }
 // setUp needs the directory's lock.
 func (d *Disk) setUp() (err error) {
 	for _, name := range []string{imagesName, instancesName} {
-		if err := os.Mkdir(d.path(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := makeSubDir(d.path(name)); err != nil {
 			return err
 		}
 	}
@@ -107,16 +109,20 @@ func (d *Disk) setUp() (err error) {
 	if err := d.makeDB(); err != nil {
 		return err
 	}
-	os.Remove(d.path(keyName + partSuffix)) // of a process that was killed
-	os.Remove(d.path(dbName + partSuffix))
-	sweepInstances(d.path(instancesName))
 	if d.instance, err = newInstance(d.path(instancesName), d.fault); err != nil {
 		return err
 	}
 	if err := d.fault.syncDir(d.dir); err != nil {
 		return err
 	}
-	return d.sweepImages()
+	// Nothing is removed before the database has turned out to be ours.
+	if err := d.sweepImages(); err != nil {
+		return err
+	}
+	removePart(d.path(keyName))
+	removePart(d.path(dbName))
+	sweepInstances(d.path(instancesName))
+	return nil
 }
 
 // ownKey gives the key in the directory. A new one is not made beside runs that it could
@@ -125,13 +131,14 @@ func (d *Disk) ownKey() (*Key, error) {
 	_, err := os.Lstat(d.path(dbName))
 	_, keyErr := os.Lstat(d.path(keyName))
 	if err == nil && errors.Is(keyErr, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the key %q is gone, and %s cannot be read without it: put the key back, or move the directory away to begin anew", d.path(keyName), dbName)
+		return nil, fmt.Errorf("the key %q is gone, and %s cannot be read without it: put the key back, name its file with supervisor.stateKeyFile if it is elsewhere, or move the directory away to begin anew", d.path(keyName), dbName)
 	}
 	return loadKey(d.path(keyName), d.fault)
 }
 
-// sweepImages removes images that no row names. Images are only written with the database
-// locked, so that none that is about to be named is among them.
+// sweepImages removes images that no row names, and no file that could be something else.
+// Images are only written with the database locked, so that none that is about to be named
+// is among them.
 func (d *Disk) sweepImages() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,7 +155,7 @@ func (d *Disk) sweepImages() error {
 			entries, err := os.ReadDir(d.path(imagesName))
 			var stale []string
 			for _, e := range entries {
-				if !named[e.Name()] && !e.IsDir() {
+				if !named[e.Name()] && e.Type().IsRegular() && isImageName(strings.TrimSuffix(e.Name(), partSuffix)) {
 					stale = append(stale, e.Name())
 				}
 			}
@@ -242,12 +249,14 @@ func (d *Disk) Append(id string, entry []byte) error {
 		return err
 	}
 	return d.update(func(t *tx) error {
-		r, err := t.get(id)
-		if _, had := d.mine[id]; errors.Is(err, ErrUnknown) && had || err == nil && r.Instance != d.instance.name {
-			return fmt.Errorf("run %q: %w", id, ErrLost)
-		}
+		r, err := t.own(id)
 		if err != nil {
 			return err
+		}
+		if len(entry) > SmallEntry {
+			if err := d.bounds.grow(&r.Meta, int64(len(entry)+Overhead), t.list()); err != nil {
+				return err
+			}
 		}
 		sealed := d.key.Seal(r.binding(KindLog), entry)
 		r.Sum = link(r.Sum, sealed)
@@ -255,6 +264,33 @@ func (d *Disk) Append(id string, entry []byte) error {
 		if err := t.appendLog(&r, sealed); err != nil {
 			return err
 		}
+		return t.put(r)
+	})
+}
+
+// own gives the row of a run that this store holds.
+func (t *tx) own(id string) (row, error) {
+	r, err := t.get(id)
+	if _, had := t.d.mine[id]; errors.Is(err, ErrUnknown) && had || err == nil && r.Instance != t.d.instance.name {
+		return row{}, fmt.Errorf("run %q: %w", id, ErrLost)
+	}
+	return r, err
+}
+
+// Reserve is [Store]'s. It has nothing to do: Append counts.
+func (d *Disk) Reserve(string, int64) error { return nil }
+
+// SetState is [Store]'s.
+func (d *Disk) SetState(id string, state State) error {
+	if err := checkSet(id, state); err != nil {
+		return err
+	}
+	return d.update(func(t *tx) error {
+		r, err := t.own(id)
+		if err != nil {
+			return err
+		}
+		r.State = state
 		return t.put(r)
 	})
 }
@@ -381,9 +417,8 @@ func (d *Disk) List() (metas []Meta, err error) {
 func (d *Disk) Expire(now time.Time) (next time.Time, err error) {
 	due := false
 	err = d.view(func(t *tx) error {
-		metas := t.list()
-		due = slices.ContainsFunc(metas, func(m Meta) bool { return fateOf(&m, now) != stays })
-		next = nextExpiry(metas, now)
+		due = slices.ContainsFunc(t.rows(), func(r row) bool { return fateOf(&r.Meta, now) != stays })
+		next = t.nextExpiry(now)
 		return nil
 	})
 	if err != nil || !due {
@@ -407,10 +442,30 @@ func (d *Disk) Expire(now time.Time) (next time.Time, err error) {
 				}
 			}
 		}
-		next = nextExpiry(t.list(), now)
+		next = t.nextExpiry(now)
 		return nil
 	})
 	return next, err
+}
+
+// heldPause is when to look again at a run that another process holds past its time. If
+// that process ends, nobody is told.
+const heldPause = time.Second
+
+// nextExpiry is when the next Expire has something to do, or may have.
+func (t *tx) nextExpiry(now time.Time) time.Time {
+	next := nextExpiry(t.list(), now)
+	again := now.Add(heldPause)
+	if !next.IsZero() && !next.After(again) {
+		return next
+	}
+	for _, r := range t.rows() {
+		overdue := !r.Expires.IsZero() && !r.Expires.After(now)
+		if overdue && r.Held && r.Instance != t.d.instance.name && !r.terminal() {
+			return again
+		}
+	}
+	return next
 }
 
 // Lost is [Store]'s.

@@ -88,6 +88,7 @@ func TestFaults(t *testing.T) {
 		"save end":       func(d *Disk) error { return d.Save(over("r1", 9), []byte("result"), nil) },
 		"append first":   func(d *Disk) error { return d.Append("r2", []byte("entry")) },
 		"append":         func(d *Disk) error { return d.Append("r1", []byte("entry 2")) },
+		"set state":      func(d *Disk) error { return d.SetState("r1", Running) },
 		"delete":         func(d *Disk) error { return d.Delete("r1") },
 		"claim":          func(d *Disk) error { _, err := d.Claim("r1"); return err },
 		"expire": func(d *Disk) error {
@@ -129,8 +130,12 @@ func TestFaults(t *testing.T) {
 				}
 				final := dump(t, dir)
 				must(t, d.Close())
-				if again := dump(t, dir); !cmp.Equal(final, again) {
-					t.Fatalf("fault %d: after another open: %s", n, cmp.Diff(final, again))
+				want := final
+				if name == "set state" {
+					want = before // who ran it is gone
+				}
+				if again := dump(t, dir); !cmp.Equal(want, again) {
+					t.Fatalf("fault %d: after another open: %s", n, cmp.Diff(want, again))
 				}
 				images, _ := filepath.Glob(dir + "/images/*")
 				named := 0
@@ -179,11 +184,167 @@ func TestOpenDiskSweeps(t *testing.T) {
 	dir := t.TempDir() + "/state"
 	d := openDisk(t, DiskOptions{Dir: dir})
 	must(t, d.Save(parked("r1", 1), nil, []byte("image")), d.Close())
-	for _, name := range []string{"key.part", "runs.db.part", "images/r1.00.snap", "images/r2.x.snap.part", "instances/" + randomName() + ".lock"} {
+	for _, name := range []string{"key.part", "runs.db.part", "images/r1." + randomName() + ".snap", "images/r2." + randomName() + ".snap.part", "instances/" + randomName() + ".lock"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte("1\n"), 0o600))
 	}
 	must(t, openDisk(t, DiskOptions{Dir: dir}).Close())
 	wantNoGarbage(t, dir, 1)
+}
+
+// names gives the paths of all that is in a directory, and what it is.
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	must(t, filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil {
+			names = append(names, info.Mode().String()+" "+strings.TrimPrefix(path, dir))
+		}
+		return err
+	}))
+	return names
+}
+
+// TestOpenDiskSparesStrangers has files in the state directory that are like ours, but not
+// of our form.
+func TestOpenDiskSparesStrangers(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	d := openDisk(t, DiskOptions{Dir: dir})
+	must(t, d.Save(parked("r1", 1), nil, []byte("image")), d.Close())
+	salt := randomName()
+	for _, name := range []string{"mine", "key.bak", "runs.db.bak", "images/a.jpg", "images/r1.00.snap", "images/r1." + salt + ".snap.bak",
+		"images/r1." + strings.Repeat("A", 32) + ".snap", "images/." + salt + ".snap", "images/r 1." + salt + ".snap", "images/" + salt + ".snap",
+		"images/r1.x." + salt + ".snap", "images/r1." + salt + ".snap.part.part", "images/r1." + salt + ".part", "images/.part",
+		"instances/dpkg.lock", "instances/.lock", "instances/" + strings.Repeat("A", 32) + ".lock", "instances/" + salt, "instances/" + salt + "0.lock"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	for _, name := range []string{"key.part", "runs.db.part", "images/r2." + salt + ".snap", "instances/" + salt + ".lock"} {
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	for _, name := range []string{"images/r3." + salt + ".snap", "instances/" + randomName() + ".lock"} {
+		must(t, os.Symlink("/nowhere", filepath.Join(dir, name)))
+	}
+	before := names(t, dir)
+	must(t, openDisk(t, DiskOptions{Dir: dir}).Close())
+	if after := names(t, dir); !cmp.Equal(before, after) {
+		t.Errorf("files of strangers: %s", cmp.Diff(before, after))
+	}
+}
+
+// TestOpenDiskRefusesStrangers opens directories that are no state directories: nothing is
+// removed or made there.
+func TestOpenDiskRefusesStrangers(t *testing.T) {
+	const choose = "choose an empty or new directory"
+	write := func(t *testing.T, paths ...string) {
+		for _, path := range paths {
+			must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600))
+		}
+	}
+	image, lock := "/images/r1."+randomName()+".snap", "/instances/"+randomName()+".lock"
+	tests := map[string]struct {
+		make func(t *testing.T, dir string)
+		want string
+	}{
+		"a project":       {func(t *testing.T, dir string) { write(t, dir+"/go.mod", dir+image, dir+lock, dir+"/key.part") }, choose},
+		"of others, too":  {func(t *testing.T, dir string) { write(t, dir+"/x"); must(t, os.Chmod(dir, 0o755)) }, choose},
+		"hidden":          {func(t *testing.T, dir string) { write(t, dir+"/.git", dir+"/runs.db.part") }, choose},
+		"database a link": {func(t *testing.T, dir string) { write(t, dir+"/x"); must(t, os.Symlink("x", dir+"/runs.db")) }, choose},
+		"images a link": {func(t *testing.T, dir string) {
+			write(t, dir+"1"+image)
+			must(t, os.Symlink(dir+"1/images", dir+"/images"))
+		}, "a directory of your own"},
+		"instances a link": {func(t *testing.T, dir string) {
+			must(t, openDisk(t, DiskOptions{Dir: dir}).Close(), os.Rename(dir+"/instances", dir+"1"), os.Symlink(dir+"1", dir+"/instances"))
+			write(t, dir+lock)
+		}, "a directory of your own"},
+		"images a file": {func(t *testing.T, dir string) { write(t, dir+"/images") }, "a directory of your own"},
+		"images open": {func(t *testing.T, dir string) {
+			write(t, dir+image)
+			must(t, os.Chmod(dir+"/images", 0o755))
+		}, "chmod 700"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			dir := parent + "/state"
+			must(t, os.Mkdir(dir, 0o700))
+			tt.make(t, dir)
+			before := names(t, parent)
+			_, err := OpenDisk(DiskOptions{Dir: dir})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, want %q and the directory", err, tt.want)
+			}
+			if after := names(t, parent); !cmp.Equal(before, after) {
+				t.Errorf("it was changed: %s", cmp.Diff(before, after))
+			}
+		})
+	}
+}
+
+// TestOpenDiskGoesOn opens what a process left that was killed while it made the directory.
+func TestOpenDiskGoesOn(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	must(t, os.MkdirAll(dir+"/images", 0o700), os.WriteFile(dir+"/key.part", nil, 0o600), os.WriteFile(dir+"/runs.db.part", nil, 0o600))
+	must(t, openDisk(t, DiskOptions{Dir: dir}).Close())
+	wantNoGarbage(t, dir, 0)
+}
+
+// TestDamaged opens databases that are cut or overwritten: people read what to do, and not
+// what the runtime says.
+func TestDamaged(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	d := openDisk(t, DiskOptions{Dir: dir})
+	must(t, d.Save(parked("r1", 1), make([]byte, 20_000), nil), d.Append("r1", nil), d.Close())
+	whole, err := os.ReadFile(dir + "/runs.db")
+	must(t, err)
+	try := func(what string, text []byte) (damaged bool) {
+		t.Helper()
+		must(t, os.WriteFile(dir+"/runs.db", text, 0o600))
+		d, err := OpenDisk(DiskOptions{Dir: dir})
+		if err == nil {
+			_, err = d.Load("r1")
+			must(t, d.Close())
+		}
+		if err == nil {
+			return false
+		}
+		for _, word := range []string{"runtime", "nil pointer", "fault", "panic", "page ", "assertion", "index out"} {
+			if strings.Contains(err.Error(), word) {
+				t.Errorf("%s: the error has %q: %v", what, word, err)
+			}
+		}
+		if !errors.Is(err, ErrDamaged) {
+			return false
+		}
+		if now, err := os.ReadFile(dir + "/runs.db"); err != nil || !bytes.Equal(now, text) {
+			t.Errorf("%s: the database was changed, %v", what, err)
+		}
+		for _, word := range []string{"damaged", "restore", "from a backup", "move the directory away", dir} {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: the error lacks %q: %v", what, word, err)
+			}
+		}
+		return true
+	}
+	for _, size := range []int{0, 1, 100, 4095, 4096, 2 * 4096, 3 * 4096} {
+		if !try(fmt.Sprint("cut to ", size), whole[:size]) {
+			t.Errorf("cut to %d bytes: no ErrDamaged", size)
+		}
+	}
+	damaged := 0
+	for page := 0; page < len(whole); page += 4096 {
+		for _, fill := range []byte{0, 0xff} {
+			text := bytes.Clone(whole)
+			copy(text[page:], bytes.Repeat([]byte{fill}, 4096))
+			if try(fmt.Sprintf("page at %d of %#x", page, fill), text) {
+				damaged++
+			}
+		}
+	}
+	if damaged == 0 {
+		t.Error("no page did any harm")
+	}
+	if try("whole", whole) {
+		t.Error("the whole database is damaged")
+	}
 }
 
 func TestOpenDiskRefuses(t *testing.T) {
@@ -200,7 +361,7 @@ func TestOpenDiskRefuses(t *testing.T) {
 			must(t, os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600))
 		}, nil, "not a directory"},
 		"another key": {func(t *testing.T, dir string) {}, NewKey(), "another key"},
-		"key is gone": {func(t *testing.T, dir string) { must(t, os.Remove(dir+"/key")) }, nil, "put the key back"},
+		"key is gone": {func(t *testing.T, dir string) { must(t, os.Remove(dir+"/key")) }, nil, "put the key back, name its file with supervisor.stateKeyFile"},
 		"key is open": {func(t *testing.T, dir string) { must(t, os.Chmod(dir+"/key", 0o644)) }, nil, "chmod 600"},
 		"no database": {func(t *testing.T, dir string) {
 			must(t, os.WriteFile(dir+"/runs.db", []byte(strings.Repeat("x", 1<<15)), 0o600))
@@ -209,7 +370,7 @@ func TestOpenDiskRefuses(t *testing.T) {
 		"empty buckets": {func(t *testing.T, dir string) {
 			db, err := bbolt.Open(dir+"/runs.db", 0o600, nil)
 			must(t, err, db.Update(func(tx *bbolt.Tx) error { return tx.DeleteBucket(logsBucket) }), db.Close())
-		}, nil, "move it away"},
+		}, nil, "damaged"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,10 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -38,8 +40,8 @@ const partSuffix = ".part"
 // writeFile makes a file that is there as a whole, and durable, or not at all. The caller
 // holds a lock under which nobody else makes a file of this name.
 func (f fault) writeFile(path string, data []byte) error {
+	removePart(path) // only key and database have names that come again
 	part := path + partSuffix
-	os.Remove(part) // of a process that was killed here; only key and database have fixed names
 	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -94,24 +96,97 @@ func (f fault) syncDir(dir string) error {
 	return f.sync(file)
 }
 
-// makeDir makes a directory, and refuses one that others could read or change.
+// makeDir makes the state directory. It refuses one that others could read or change, and
+// one that is somebody else's: what is not needed here is removed. That is said first, so
+// that nobody is told to close a directory that we must not use.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the state directory: %w", err)
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("making the state directory: %w", err)
+	const what, remedy = "the state directory", "choose another directory"
+	mode, err := ownDir(what, dir, remedy)
+	if err == nil {
+		err = noStrangers(dir)
 	}
-	switch mode := info.Mode(); {
-	case !mode.IsDir():
-		return fmt.Errorf("the state directory %q is not a directory: choose another one (a symbolic link will not do)", dir)
+	if err == nil {
+		err = closedDir(what, dir, remedy, mode)
+	}
+	return err
+}
+
+// makeSubDir makes a directory in the state directory, or sees whether what is there will
+// do. Files are removed in it, so it must not lead elsewhere.
+func makeSubDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	const what, remedy = "the directory", "put a directory of your own there"
+	mode, err := ownDir(what, dir, remedy)
+	if err == nil {
+		err = closedDir(what, dir, remedy, mode)
+	}
+	return err
+}
+
+// ownDir refuses what is not a directory of ours.
+func ownDir(what, dir, remedy string) (fs.FileMode, error) {
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("looking at %s: %w", what, err)
+	case !info.IsDir():
+		return 0, fmt.Errorf("%s %q is not a directory, and a symbolic link will not do: %s", what, dir, remedy)
 	case !ours(info):
-		return fmt.Errorf("the state directory %q belongs to another user, who could change runs: choose another directory", dir)
-	case mode.Perm()&0o077 != 0:
-		return fmt.Errorf("the state directory %q has mode %04o and others could reach runs in it: chmod 700 it, or choose another directory", dir, mode.Perm())
+		return 0, fmt.Errorf("%s %q belongs to another user, who could change runs: %s", what, dir, remedy)
+	}
+	return info.Mode(), nil
+}
+
+// closedDir refuses a directory that others can reach.
+func closedDir(what, dir, remedy string, mode fs.FileMode) error {
+	if mode.Perm()&0o077 != 0 {
+		return fmt.Errorf("%s %q has mode %04o and others could reach runs in it: chmod 700 it, or %s", what, dir, mode.Perm(), remedy)
 	}
 	return nil
+}
+
+// noStrangers refuses a directory that is no state directory: without a database, and with
+// other things in it than a process could have left that was killed while it made one.
+func noStrangers(dir string) error {
+	if isRegular(filepath.Join(dir, dbName)) {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("looking into the state directory: %w", err)
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return fmt.Errorf("looking into the state directory: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch name {
+		case keyName, keyName + partSuffix, dbName, dbName + partSuffix, imagesName, instancesName:
+		default:
+			return fmt.Errorf("the directory %q holds other things, as %q, and is no state directory: choose an empty or new directory", dir, name)
+		}
+	}
+	return nil
+}
+
+// isRegular tells whether a regular file is there. A link is none.
+func isRegular(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// removePart removes what a process left that was killed while it wrote the file.
+func removePart(path string) {
+	if part := path + partSuffix; isRegular(part) {
+		os.Remove(part)
+	}
 }
 
 // ours tells whether the user that we run as owns a file.

@@ -71,8 +71,8 @@ func sweepInstances(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), lockSuffix)
-		if !ok {
-			continue
+		if !ok || !validName(name) || !e.Type().IsRegular() {
+			continue // it is not ours
 		}
 		if _, alive := aliveInstance(dir, name); !alive {
 			os.Remove(filepath.Join(dir, e.Name()))
@@ -90,5 +90,5 @@ func randomName() string {
 // validName tells whether randomName could have made a name.
 func validName(name string) bool {
 	_, err := hex.DecodeString(name)
-	return err == nil && len(name) == 32
+	return err == nil && len(name) == 32 && name == strings.ToLower(name)
 }

@@ -55,7 +55,7 @@ func (Key) Format(s fmt.State, _ rune) { io.WriteString(s, keyShown) }
 // is refused: the file must be regular, ours, and closed to others. The errors say what to
 // do about it.
 func LoadKey(path string) (*Key, error) {
-	if k, err := readKey(path); !errors.Is(err, os.ErrNotExist) {
+	if k, err := ReadKey(path); !errors.Is(err, os.ErrNotExist) {
 		return k, err
 	}
 	unlock, err := lockDir(filepath.Dir(path))
@@ -68,7 +68,7 @@ func LoadKey(path string) (*Key, error) {
 
 // loadKey is LoadKey for a caller that has the directory's lock.
 func loadKey(path string, f fault) (*Key, error) {
-	k, err := readKey(path)
+	k, err := ReadKey(path)
 	if !errors.Is(err, os.ErrNotExist) {
 		return k, err
 	}
@@ -79,7 +79,8 @@ func loadKey(path string, f fault) (*Key, error) {
 	return k, nil
 }
 
-func readKey(path string) (*Key, error) {
+// ReadKey is LoadKey for a file that must be there: it never makes one.
+func ReadKey(path string) (*Key, error) {
 	// O_NONBLOCK, because opening a fifo would wait for its writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {

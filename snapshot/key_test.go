@@ -108,6 +108,29 @@ func TestLoadKeyRefuses(t *testing.T) {
 	}
 }
 
+func TestReadKey(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if k, err := ReadKey(path); k != nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v, %v", k, err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it made the file: %v", err)
+	}
+	made, err := LoadKey(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k, err := ReadKey(path); err != nil || *k != *made {
+		t.Errorf("another key, %v", err)
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if k, err := ReadKey(path); err == nil || k != nil {
+		t.Errorf("got %v, %v of a file that others can read", k, err)
+	}
+}
+
 // TestLoadKeyRace lets many make the file at once. That processes agree, too, is in
 // process_test.go.
 func TestLoadKeyRace(t *testing.T) {

@@ -114,6 +114,8 @@ func childCommands(dir string) error {
 			err = d.Save(over(id, 1), []byte("result"), nil)
 		case "append":
 			err = d.Append(id, []byte("entry"))
+		case "run":
+			err = d.SetState(id, Running)
 		case "claim":
 			_, err = d.Claim(id)
 		case "delete":

@@ -78,9 +78,50 @@ func (s *memory) Append(id string, entry []byte) error {
 	if !k.meta.Held {
 		return fmt.Errorf("run %q: %w", id, ErrLost)
 	}
+	if len(entry) > SmallEntry {
+		if err := s.bounds.grow(&k.meta, int64(len(entry)+Overhead), s.list()); err != nil {
+			return err
+		}
+	}
 	sealed := s.key.Seal(k.meta.binding(KindLog), entry)
 	k.log = append(k.log, sealed)
 	k.meta.Bytes += int64(len(sealed))
+	return nil
+}
+
+func (s *memory) Reserve(id string, n int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.get(id)
+	switch {
+	case err != nil:
+		return err
+	case !k.meta.Held:
+		return fmt.Errorf("run %q: %w", id, ErrLost)
+	case n <= 0:
+		return nil
+	}
+	if err := s.bounds.grow(&k.meta, n, s.list()); err != nil {
+		return err
+	}
+	k.meta.Bytes += n
+	return nil
+}
+
+func (s *memory) SetState(id string, state State) error {
+	if err := checkSet(id, state); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, err := s.get(id)
+	if err != nil {
+		return err
+	}
+	if !k.meta.Held {
+		return fmt.Errorf("run %q: %w", id, ErrLost)
+	}
+	k.meta.State = state
 	return nil
 }
 

@@ -36,9 +36,28 @@ func TestHeldByAnotherProcess(t *testing.T) {
 	if must(t, err); string(saved.Record) != "record" {
 		t.Errorf("got record %q", saved.Record)
 	}
-	// It is past its time, but that is for the holder to see.
-	if _, err := d.Expire(m.Expires.Add(time.Hour)); err != nil {
-		t.Fatal(err)
+	// It is past its time, but that is for the holder to see, for as long as there is one.
+	must(t, d.Save(parked("mine", 0), nil, nil), d.Save(over("soon", 4500), nil, nil), d.Save(over("late", 9000), nil, nil))
+	for _, tt := range []struct{ ago, want time.Duration }{
+		{-time.Minute, 0},
+		{0, time.Second},
+		{time.Hour, time.Hour + time.Second},
+		{4500*time.Second - time.Millisecond, 4500 * time.Second}, // soon goes
+		{4500 * time.Second, 4501 * time.Second},
+		{9999 * time.Second, 10_000 * time.Second}, // nothing else is to come
+	} {
+		next, err := d.Expire(m.Expires.Add(tt.ago))
+		if must(t, err); !next.Equal(m.Expires.Add(tt.want)) {
+			t.Errorf("%v past the time of a run that another process has: next is at %v, want %v", tt.ago, next.Sub(m.Expires), tt.want)
+		}
+	}
+	must(t, d.Delete("mine"))
+	wantErr(t, "set state", d.SetState("r1", Running), ErrLost)
+	if got := c.ask("run r1"); got != "ok" {
+		t.Fatal(got)
+	}
+	if m, err = d.Find("r1"); err != nil || m.State != Running {
+		t.Errorf("got state %q, %v", m.State, err)
 	}
 
 	c.kill()
@@ -51,6 +70,37 @@ func TestHeldByAnotherProcess(t *testing.T) {
 		t.Errorf("got %+v", saved)
 	}
 	must(t, d.Append("r1", []byte("x")))
+}
+
+// TestExpiredDoNotCount saves beside runs that expired and that nobody holds.
+func TestExpiredDoNotCount(t *testing.T) {
+	dir := t.TempDir() + "/state"
+	d := openDisk(t, DiskOptions{Dir: dir})
+	brief := parked("brief", 0)
+	brief.TTL = 0
+	must(t, d.Save(parked("r1", 0), make([]byte, 900), nil), d.Save(brief, nil, nil), d.Save(parked("r2", 60), make([]byte, 200-Overhead), nil), d.Close())
+	d = openDisk(t, DiskOptions{Dir: dir, Bounds: Bounds{Runs: 2, Bytes: 1000}})
+	c := start(t, "commands", dir)
+	if got := c.ask("claim r1"); got != "ok" {
+		t.Fatal(got)
+	}
+	at := 15 * 60 // r1 and brief expired, r2 did not
+	var full *FullError
+	if err := d.Save(parked("r3", at), nil, nil); !errors.As(err, &full) || full.Have != 2 || full.Oldest[0].ID != "r1" {
+		t.Errorf("a living process has r1: got %v", err)
+	}
+	c.kill()
+	if err := d.Save(parked("r3", at-1), nil, nil); !errors.As(err, &full) || full.Have != 3 {
+		t.Errorf("nothing expired yet: got %v", err)
+	}
+	must(t, d.Save(parked("r3", at), make([]byte, 800-Overhead), nil))
+	err := d.Save(parked("r3", at), make([]byte, 801-Overhead), nil)
+	if !errors.As(err, &full) || full.What != "bytes" || full.Have != 200 || len(full.Oldest) != 1 || full.Oldest[0].ID != "r2" {
+		t.Errorf("got %v", err)
+	}
+	if got := ids(t, d); len(got) != 4 {
+		t.Errorf("got %q: Save is not Expire", got)
+	}
 }
 
 func TestFreeAfterClose(t *testing.T) {

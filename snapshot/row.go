@@ -76,11 +76,17 @@ func imageName(id string, sealed []byte) string {
 	return id + "." + hex.EncodeToString(salt(sealed)[:16]) + imageSuffix
 }
 
+// isImageName tells whether imageName could have made a name.
+func isImageName(name string) bool {
+	id, rest, _ := strings.Cut(name, ".") // no id has a dot
+	salt, ok := strings.CutSuffix(rest, imageSuffix)
+	return ok && validID(id) && validName(salt)
+}
+
 // imageFile is the file with the run's image; "" if there is none. What a broken row names
 // counts only if it could be of this run, since the file will be removed.
 func (r *row) imageFile() string {
-	name, ok := strings.CutPrefix(r.Image, r.ID+".")
-	if name, isImage := strings.CutSuffix(name, imageSuffix); ok && isImage && validName(name) {
+	if strings.HasPrefix(r.Image, r.ID+".") && isImageName(r.Image) {
 		return r.Image
 	}
 	return ""

@@ -72,15 +72,28 @@ type Store interface {
 	// run from then on, unless its state is terminal; such a run keeps no image, and the
 	// oldest of their kind make room for it. A run that is not terminal must fit into the
 	// bounds, which is checked before anything is written (*FullError); what was kept
-	// under its id does not count. *HeldError if a living process has the run and this
+	// under its id does not count, nor do runs that nobody holds and that had expired
+	// when this one was parked. *HeldError if a living process has the run and this
 	// would go on with it; ErrLost if this store had it and another ended it: the first
 	// end stands.
 	Save(m Meta, record, image []byte) error
 	// Append adds an entry to the log of a run that this store holds. It is durable when
-	// it returns. The bounds are not asked: what has happened must be kept. ErrLost if
-	// the run is not, or not any more, this store's; ErrUnknown.
+	// it returns. One of up to SmallEntry bytes is always kept, whatever the bounds say:
+	// what has happened must be known. A larger one must fit into them, which is checked
+	// before anything is written (*FullError). ErrLost if the run is not, or not any more,
+	// this store's; ErrUnknown.
 	Append(id string, entry []byte) error
-	// Find gives what is known about a run; ErrUnknown, ErrBroken.
+	// Reserve counts n more bytes against the bounds for a run that is not over, until its
+	// next Save or Delete: what the caller keeps for it elsewhere and will save with it.
+	// *FullError if they do not fit, and then nothing is counted; ErrLost if the run is
+	// over, ErrUnknown. n of 0 or less counts nothing. A durable store counts what is
+	// appended, so there is nothing to reserve there: it always says nil.
+	Reserve(id string, n int64) error
+	// SetState tells whether a run that this store holds is Running or Waiting; no other
+	// state will do, and nothing else of the run changes. ErrLost, ErrUnknown, as Append.
+	SetState(id string, state State) error
+	// Find gives what is known about a run; ErrUnknown, ErrBroken. One that was Running
+	// when its process ended is Waiting: nobody runs it.
 	Find(id string) (Meta, error)
 	// Claim makes a run this store's, and gives what was kept. A run that it has, it gives
 	// again; one that is over it gives without holding it. *HeldError if another living
@@ -100,7 +113,9 @@ type Store interface {
 	// Expire drops what is over at now: a terminal run is deleted; any other becomes a
 	// tombstone, without record, image and log, in state Expired and until now + TTL. A
 	// run that a living process holds stays: that process ends it, because calls of it may
-	// be under way. next is the earliest Expires that lies ahead; zero: there is none.
+	// be under way. next is when to come again: the earliest Expires that lies ahead, or
+	// in a second, if another process holds a run past its time and may end before it ends
+	// the run. Zero: there is none.
 	Expire(now time.Time) (next time.Time, err error)
 	// Lost lists runs that this store held and that another process ended or deleted.
 	// They stay listed until this store deletes them or closes.
@@ -118,6 +133,10 @@ var ErrUnknown = errors.New("nothing is kept of such a run")
 // ErrLost is the error of a run that this store does not hold: another process ended it,
 // deleted it or has it now, or it is over.
 var ErrLost = errors.New("the run is not held by this store any more")
+
+// ErrDamaged is the error of a database that cannot be read any more. Unlike ErrBroken it
+// costs all runs. What the error says beside it is what to do.
+var ErrDamaged = errors.New("the database of the runs is damaged")
 
 // errClosed is the error of every call after Close.
 var errClosed = errors.New("the store of runs is closed")
@@ -152,6 +171,14 @@ func (m *Meta) check(record, image []byte) error {
 		return fmt.Errorf("saving run %q: its record has %d bytes, and %d is the most", m.ID, len(record), MaxRecord)
 	case len(image) > MaxImage:
 		return fmt.Errorf("saving run %q: its image has %d bytes, and %d is the most", m.ID, len(image), MaxImage)
+	}
+	return nil
+}
+
+// checkSet refuses a state that a run cannot be set to.
+func checkSet(id string, s State) error {
+	if s != Running && s != Waiting {
+		return fmt.Errorf("setting run %q to %q: it can be set to %q and %q", id, s, Running, Waiting)
 	}
 	return nil
 }

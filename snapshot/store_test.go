@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"slices"
@@ -204,6 +205,103 @@ func TestStoreBounds(t *testing.T) {
 	})
 }
 
+func TestStoreReserve(t *testing.T) {
+	stores(t, func(t *testing.T, open func(Bounds) Store) {
+		s := open(Bounds{Bytes: 1000, Runs: 2})
+		must(t, s.Save(parked("r1", 0), make([]byte, 200-Overhead), nil), s.Save(parked("r2", 1), make([]byte, 200-Overhead), nil))
+		if s.Durable() {
+			must(t, s.Reserve("r1", 1<<40), s.Reserve("nix", 1))
+			if m, err := s.Find("r1"); err != nil || m.Bytes != 200 {
+				t.Errorf("got %d bytes, %v", m.Bytes, err)
+			}
+			return
+		}
+		must(t, s.Save(over("over", 0), nil, nil))
+		wantErr(t, "unknown", s.Reserve("nix", 1), ErrUnknown)
+		wantErr(t, "over", s.Reserve("over", 1), ErrLost)
+		must(t, s.Reserve("r1", 500), s.Reserve("r1", 0), s.Reserve("r1", -500))
+		for _, n := range []int64{101, math.MaxInt64} {
+			var full *FullError
+			if err := s.Reserve("r1", n); !errors.As(err, &full) || full.What != "bytes" || full.Have != 200 || len(full.Oldest) != 1 || full.Oldest[0].ID != "r2" {
+				t.Errorf("reserved %d: got %v", n, err)
+			}
+		}
+		if m, err := s.Find("r1"); err != nil || m.Bytes != 700 {
+			t.Errorf("got %d bytes, %v", m.Bytes, err)
+		}
+		must(t, s.Reserve("r1", 100))
+		var full *FullError
+		if err := s.Save(parked("r2", 1), make([]byte, 201-Overhead), nil); !errors.As(err, &full) || full.Have != 800 {
+			t.Errorf("saved over what is reserved: got %v", err)
+		}
+		// Until the next Save, or Delete.
+		must(t, s.Save(parked("r1", 2), make([]byte, 200-Overhead), nil), s.Reserve("r1", 600), s.Delete("r1"), s.Reserve("r2", 800))
+	})
+}
+
+// TestStoreLargeEntry has bounds that are reached: what settled is known, what it gave is
+// not kept.
+func TestStoreLargeEntry(t *testing.T) {
+	stores(t, func(t *testing.T, open func(Bounds) Store) {
+		s := open(Bounds{Bytes: 20_000})
+		must(t, s.Save(parked("r1", 0), make([]byte, 5000-Overhead), nil), s.Save(parked("r2", 1), make([]byte, 10_000-Overhead), nil))
+		must(t, s.Append("r1", make([]byte, 5000-Overhead))) // all there is
+		before, err := s.Load("r1")
+		must(t, err)
+		var full *FullError
+		if err := s.Append("r1", make([]byte, SmallEntry+1)); !errors.As(err, &full) || full.What != "bytes" || full.Have != 10_000 || full.Need != 10_000+SmallEntry+1+Overhead {
+			t.Errorf("got %v", err)
+		}
+		if after, err := s.Load("r1"); err != nil || !cmp.Equal(before, after) {
+			t.Errorf("it was refused, and changed: %v, %s", err, cmp.Diff(before, after))
+		}
+		for range 3 {
+			must(t, s.Append("r1", make([]byte, SmallEntry)))
+		}
+		must(t, s.Delete("r2"))
+		if err := s.Append("r1", make([]byte, SmallEntry+1)); !errors.As(err, &full) {
+			t.Errorf("it has more than the bound alone: got %v", err)
+		}
+		wantErr(t, "unknown", s.Append("nix", make([]byte, SmallEntry+1)), ErrUnknown)
+	})
+}
+
+func TestStoreSetState(t *testing.T) {
+	stores(t, func(t *testing.T, open func(Bounds) Store) {
+		s := open(Bounds{})
+		must(t, s.Save(parked("r1", 0), []byte("record"), []byte("image")), s.Append("r1", []byte("entry")), s.Save(over("over", 1), nil, nil))
+		want, err := s.Load("r1")
+		must(t, err)
+		for _, state := range []State{Running, Running, Waiting, Running} {
+			want.Meta.State = state
+			must(t, s.SetState("r1", state))
+			got, err := s.Load("r1")
+			if must(t, err); !cmp.Equal(want, got) {
+				t.Errorf("set to %q: %s", state, cmp.Diff(want, got))
+			}
+			if m, err := s.Find("r1"); err != nil || m != want.Meta {
+				t.Errorf("found %+v, %v", m, err)
+			}
+			if metas, err := s.List(); err != nil || metas[0] != want.Meta {
+				t.Errorf("got list %+v, %v", metas, err)
+			}
+		}
+		if image, err := s.Image("r1", engineA); err != nil || string(image) != "image" {
+			t.Errorf("got image %q, %v", image, err)
+		}
+		for _, state := range []State{Completed, Failed, Expired, Aborted, "", "x"} {
+			if err := s.SetState("r1", state); err == nil {
+				t.Errorf("set to %q", state)
+			}
+		}
+		wantErr(t, "unknown", s.SetState("nix", Running), ErrUnknown)
+		wantErr(t, "over", s.SetState("over", Running), ErrLost)
+		if m, err := s.Find("over"); err != nil || m.State != Completed {
+			t.Errorf("got %+v, %v", m, err)
+		}
+	})
+}
+
 func TestStoreTerminal(t *testing.T) {
 	stores(t, func(t *testing.T, open func(Bounds) Store) {
 		s := open(Bounds{})
@@ -281,6 +379,7 @@ func TestStoreClosed(t *testing.T) {
 		wantErr(t, "expire", err, errClosed)
 		wantErr(t, "delete", s.Delete("r1"), errClosed)
 		wantErr(t, "append", s.Append("r1", nil), errClosed)
+		wantErr(t, "set state", s.SetState("r1", Running), errClosed)
 	})
 }
 

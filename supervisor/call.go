@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
@@ -33,8 +34,8 @@ func repeatable(tool *catalog.Tool) bool {
 
 // dispatch starts queued calls while there are places.
 func (r *run) dispatch() {
-	if r.leg != nil && r.leg.staying {
-		return // until the snapshot is stored
+	if r.leg != nil && r.leg.parking && r.journal.Load() {
+		return // until the snapshot is stored that knows of them
 	}
 	for c := r.ledger.take(); c != nil; c = r.ledger.take() {
 		if r.leg != nil {
@@ -49,7 +50,19 @@ func (r *run) dispatch() {
 // one place for each call that is running. A worker that does not read blocks this
 // goroutine and nothing else, until it is killed.
 func (r *run) carry(c *call) {
+	ended := false
+	defer func() {
+		if !ended { // the executor ended its goroutine (runtime.Goexit)
+			r.conclude(c, nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", toolIDOf(c)), Started: "unknown"})
+		}
+	}()
 	value, err := r.perform(c)
+	ended = true
+	r.conclude(c, value, err)
+}
+
+// conclude is the end of a call.
+func (r *run) conclude(c *call, value json.RawMessage, err error) {
 	c.begun() // whatever became of it
 	res := callResult{call: c, value: value, m: &workerproto.ToolResult{ID: c.id, Value: value}}
 	if err != nil {
@@ -104,7 +117,7 @@ func (r *run) settle(res callResult) {
 	}
 	r.ledger.settle(res)
 	if res.call.saved {
-		r.noteResult(res)
+		_ = r.noteResult(res)
 	}
 	if r.leg != nil && res.sent {
 		r.leg.idle = false
@@ -123,6 +136,20 @@ func (r *run) settle(res callResult) {
 	r.record(e)
 }
 
+// room tells whether the store has room for a result that is kept (SPEC 13.5); a durable one
+// then has it.
+func (r *run) room(res callResult) bool {
+	var err error
+	switch {
+	case res.call.saved:
+		err = r.noteResult(res)
+	case r.parked && len(res.value) > 0:
+		err = r.s.store.Reserve(r.id, int64(len(res.value)))
+	}
+	var full *snapshot.FullError
+	return !errors.As(err, &full)
+}
+
 // keep keeps a result for the next leg, within the snapshot limit. The call's place is
 // free.
 func (r *run) keep(res callResult) callResult {
@@ -130,6 +157,11 @@ func (r *run) keep(res callResult) callResult {
 	if size := int64(len(res.value)); size > least && r.keptBytes+size > r.p.Limits.SnapshotBytes {
 		r.hit("maxSnapshotBytes")
 		res.fail(toolError(&ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, more than a parked run can keep (maxSnapshotBytes is %d); the tool has run. Ask for less of it", toolIDOf(res.call), size, r.p.Limits.SnapshotBytes), Code: codeResultSize}))
+	}
+	if !r.room(res) {
+		r.hit("maxParkedBytes")
+		res.fail(toolError(&ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, and parked runs hold as much as they may (maxParkedBytes); the tool has run. Ask for less of it", toolIDOf(res.call), len(res.value)), Code: codeResultSize}))
+		r.room(res) // a rejection always fits
 	}
 	r.keptBytes += int64(len(res.value))
 	r.kept = append(r.kept, res)

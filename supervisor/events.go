@@ -121,9 +121,11 @@ func (r *run) idled(m *workerproto.Idle) (*end, error) {
 		r.hit("maxToolCalls")
 		return &end{fail: limitf(TooManyPendingToolCalls, "%s; none of the calls made in this burst was started", tooMany)}, nil
 	}
-	if r.journal.Load() && !r.leg.parking && r.risky() {
+	if r.journal.Load() && r.risky() {
 		// What may not be repeated begins only when the store has a snapshot that knows of it.
-		r.serialise(!r.leg.last.yielded)
+		if !r.leg.parking {
+			r.serialise(!r.leg.last.yielded)
+		}
 		return nil, nil
 	}
 	r.dispatch()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"unicode"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
 )
@@ -76,12 +77,22 @@ func (c *Call) Release() error {
 	return c.run.beginCall(c.call)
 }
 
+// printable takes out what drives a terminal or forges a line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, clip(s, 1024))
+}
+
 func (c *Call) pause(reason string, hold bool) {
 	if c.run == nil { // a test's
 		return
 	}
 	c.call.mu.Lock()
-	c.call.parked, c.call.held, c.call.reason = true, hold, clip(strings.ToValidUTF8(reason, "\ufffd"), 256)
+	c.call.parked, c.call.held, c.call.reason = true, hold, clip(printable(reason), 256)
 	c.call.mu.Unlock()
 	if hold {
 		c.call.started.Store(false)

@@ -2,44 +2,38 @@ package supervisor
 
 import "time"
 
-const (
-	// lookAgain is how often the keeper looks whether another process ended a run that
-	// lives here.
-	lookAgain = time.Second
-
-	// sweepAgain is how often it looks for what others left to expire.
-	sweepAgain = time.Minute
-)
+// lookAgain is how often the keeper looks into a state directory: other processes may have
+// ended a run that lives here, or left one behind.
+const lookAgain = time.Second
 
 // keep drops what is over from the store, by the clock and not by the next visit (SPEC
-// 14.1), and ends runs here that another process ended there. It returns at Close.
-func (s *Supervisor) keep() {
-	var sweep time.Time // the next one
+// 14.1), and ends runs here that another process ended there. next is when the store will
+// have something to drop. It returns at Close.
+func (s *Supervisor) keep(next time.Time) {
 	for {
-		if now := time.Now(); !now.Before(sweep) {
-			next, err := s.store.Expire(now)
-			if err != nil {
-				s.opts.Logger.Error("the store of parked runs failed", "error", err)
-			}
-			if sweep = now.Add(sweepAgain); !next.IsZero() && next.Before(sweep) {
-				sweep = next
-			}
+		wait := time.Hour
+		if !next.IsZero() {
+			wait = max(0, time.Until(next))
 		}
-		wait := time.Until(sweep)
-		if s.store.Durable() && len(s.all()) > 0 {
-			s.endLost()
+		if s.store.Durable() {
 			wait = min(wait, lookAgain)
 		}
-		timer := time.NewTimer(max(wait, 0))
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-s.wake:
-			sweep = time.Time{}
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
 		}
 		timer.Stop()
+		var err error
+		if next, err = s.store.Expire(time.Now()); err != nil {
+			s.opts.Logger.Error("the store of parked runs failed", "error", err)
+		}
+		if s.store.Durable() && len(s.all()) > 0 {
+			s.endLost()
+		}
 	}
 }
 

@@ -214,16 +214,21 @@ func (l *ledger) unsettled() []*call {
 func (l *ledger) stuck() bool { return !l.quiet() && l.moving() == 0 }
 
 // moving counts the calls that are under way and that no executor has parked, and those
-// that can get there.
+// that will get there: a call that has settled holds its place only until the worker has
+// taken the result.
 func (l *ledger) moving() int {
-	n := len(l.burst)
-	if len(l.running) < l.limits.PendingToolCalls {
-		n += len(l.queue)
-	}
+	n, held := len(l.burst), 0
 	for _, c := range l.running {
-		if parked, _, _ := c.wait(); !c.settled && !parked {
+		if c.settled {
+			continue
+		}
+		held++
+		if parked, _, _ := c.wait(); !parked {
 			n++
 		}
+	}
+	if held < l.limits.PendingToolCalls {
+		n += len(l.queue)
 	}
 	return n
 }

@@ -22,8 +22,8 @@ const (
 	parkGrace = 350 * time.Millisecond
 
 	// parkRate is how many bytes of guest memory a worker serialises in a second, on a
-	// slow machine.
-	parkRate = 100 << 20
+	// slow machine and if they hardly compress.
+	parkRate = 64 << 20
 
 	// timerSlack is what the guest gets to go on by itself after a timer of its is due.
 	timerSlack = 20 * time.Millisecond

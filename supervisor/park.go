@@ -56,21 +56,32 @@ func (r *run) save(m *workerproto.Parked) error {
 		r.timer = now.Add(time.Duration(m.Timer) * time.Millisecond)
 	}
 	r.expires = now.Add(r.p.Limits.SnapshotTTL)
+	before := r.snap
 	if r.fresh {
 		r.snap.Discarded++
 	}
 	r.snap.Created++
 	r.snap.Bytes = int64(len(l.image) + snapshot.Overhead)
+	state := snapshot.Waiting
+	if l.staying {
+		state = snapshot.Running
+	}
 	var record []byte
 	if r.s.store.Durable() {
 		record = r.recordJSON(l.child.Ready.Engine)
 	}
 	err := r.s.store.Save(snapshot.Meta{
-		ID: r.id, Owner: r.p.Scope.owner(), State: snapshot.Waiting, Engine: l.child.Ready.Engine,
+		ID: r.id, Owner: r.p.Scope.owner(), State: state, Engine: l.child.Ready.Engine,
 		Created: r.began, Parked: now, Expires: r.expires, TTL: r.p.Limits.SnapshotTTL,
 	}, record, l.image)
 	r.timings.Snapshot += millis(time.Since(l.began))
-	r.fresh = err == nil
+	if err != nil {
+		r.snap = before
+		return err
+	}
+	if r.fresh = true; r.keptBytes > 0 {
+		err = r.s.store.Reserve(r.id, r.keptBytes)
+	}
 	return err
 }
 
@@ -98,17 +109,45 @@ func (r *run) checkpoint(m *workerproto.Parked) *end {
 
 // unparked explains why a run could not be stored (SPEC 14.4).
 func (r *run) unparked(err error, size int) *failure {
-	what := fmt.Sprintf("%s. It would have held %d bytes and %d open calls%s", err, size, len(r.ledger.open), r.ledger.story())
+	held := fmt.Sprintf(". It would have held %d bytes and %d open calls%s", size, len(r.ledger.open), r.ledger.story())
+	what := err.Error() + held
 	var full *snapshot.FullError
 	switch {
 	case errors.As(err, &full):
 		r.hit("maxParked" + map[bool]string{true: "Runs", false: "Bytes"}[full.What == "runs"])
-		return limitf(SnapshotLimitExceeded, "the run had to wait and could not be parked: %s", what)
+		r.s.opts.Logger.Warn("a run could not be parked", "run", r.id, "error", err)
+		return limitf(SnapshotLimitExceeded, "the run had to wait and could not be parked: %s%s", r.holders(full), held)
 	case gone(err):
 		return r.cancelled(errTaken, "")
 	}
 	r.s.opts.Logger.Error("a run could not be parked", "run", r.id, "error", err)
 	return hostf(InternalError, "the run had to wait and could not be parked: %s", what)
+}
+
+// holders says who holds the room that a run needs. An id opens a run that has no owner, so
+// only its own owner gets it; operators have all of them in the log and in Runs.
+func (r *run) holders(full *snapshot.FullError) string {
+	text := fmt.Sprintf("parked runs hold %d of %d %s; the oldest:", full.Have, full.Limit, full.What)
+	now := time.Now()
+	for i, m := range full.Oldest {
+		if i > 0 {
+			text += ";"
+		}
+		switch owner := r.p.Scope.owner(); {
+		case m.Owner == owner:
+			text += " run " + m.ID
+		default:
+			text += " a run"
+		}
+		if m.Owner.AgentID != "" {
+			text += fmt.Sprintf(" of agent %.60q", m.Owner.AgentID)
+		}
+		if m.Owner.SessionID != "" {
+			text += fmt.Sprintf(" in session %.60q", m.Owner.SessionID)
+		}
+		text += fmt.Sprintf(", parked for %s", now.Sub(m.Parked).Round(time.Second))
+	}
+	return text
 }
 
 // expired is the text of SPEC 12.4 for a run whose time is over.
@@ -176,14 +215,22 @@ func (r *run) noteHeld() {
 }
 
 // noteResult writes down the result of a call that the record calls open.
-func (r *run) noteResult(res callResult) {
-	res.call.saved = false
-	_ = r.jot(logEntry{Kind: logResult, ID: res.call.id, Result: storedResult(res)})
+func (r *run) noteResult(res callResult) error {
+	err := r.jot(logEntry{Kind: logResult, ID: res.call.id, Result: storedResult(res)})
+	if err == nil {
+		res.call.saved = false
+	}
+	return err
 }
 
 // noteResume writes down that the snapshot was handed to a worker: what that does is not
 // in it.
-func (r *run) noteResume() error { return r.jot(logEntry{Kind: logResumed}) }
+func (r *run) noteResume() error {
+	if err := r.jot(logEntry{Kind: logResumed}); err != nil {
+		return err
+	}
+	return r.s.store.SetState(r.id, snapshot.Running)
+}
 
 // jot appends an entry to the run's log in a durable store. At the end of the run, or of
 // the supervisor, nothing is written any more: calls end then because they are cut off,
@@ -196,8 +243,9 @@ func (r *run) jot(e logEntry) error {
 		return context.Cause(r.ctx)
 	}
 	err := r.s.store.Append(r.id, encodeJSON(e))
+	var full *snapshot.FullError
 	switch {
-	case err == nil:
+	case err == nil, errors.As(err, &full):
 	case gone(err):
 		r.abort(errTaken)
 	default:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -89,7 +90,7 @@ func TestManySuspensions(t *testing.T) {
 	if err := s.Abort(context.Background(), res.RunID, Scope{}); err != nil {
 		t.Fatal(err)
 	}
-	want(t, wait(s, res.RunID), Aborted, PhaseHost, "aborted by its owner")
+	want(t, wait(s, res.RunID), Aborted, PhaseHost, "its owner or an operator ended it")
 	if err := s.Abort(context.Background(), res.RunID, Scope{}); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
@@ -289,7 +290,7 @@ func TestBounds(t *testing.T) {
 	for range 3 {
 		ids = append(ids, parked(t, s, Program{Scope: Scope{SessionID: "greedy"}}).RunID)
 	}
-	res := s.Exec(context.Background(), Program{Code: "1"})
+	res := s.Exec(context.Background(), Program{Code: "1", Scope: Scope{SessionID: "greedy"}})
 	want(t, res, SnapshotLimitExceeded, PhaseLimit, ids[0])
 	if !strings.Contains(res.Error, "greedy") || !cmp.Equal(res.Telemetry.Limits, []string{"maxParkedRuns"}) {
 		t.Errorf("got %s", res.JSON())
@@ -566,4 +567,92 @@ func TestCheckpoint(t *testing.T) {
 			}
 		})
 	}
+}
+
+// SPEC 13.5: results that are kept count, too.
+func TestKeptResultsAreBounded(t *testing.T) {
+	for name, dir := range map[string]string{"memory": "", "disk": filepath.Join(t.TempDir(), "state")} {
+		t.Run(name, func(t *testing.T) {
+			s := fakeWith(t, "park-call", Options{StateDir: dir, MaxParkedBytes: 1 << 20})
+			cat, _ := tools(t)
+			h := newHeld(func(c *Call) { c.Park("") })
+			res := parked(t, s, Program{Catalog: cat, Executor: h})
+			<-h.arrived
+			h.release <- json.RawMessage(`"` + strings.Repeat("x", 2<<20) + `"`)
+			end := wait(s, res.RunID)
+			if len(end.Telemetry.Calls) != 1 || end.Telemetry.Calls[0].State != CallFailed || !cmp.Equal(end.Telemetry.Limits, []string{"maxParkedBytes"}) {
+				t.Errorf("got %s", end.JSON())
+			}
+		})
+	}
+}
+
+// An id is all that it takes to go on with a run that has no owner.
+func TestHoldersKeepTheirIDs(t *testing.T) {
+	s := fakeWith(t, "park-for-ever", Options{MaxParkedRuns: 1})
+	id := parked(t, s, Program{}).RunID
+	for _, c := range []struct {
+		scope Scope
+		shown bool
+	}{{Scope{SessionID: "another"}, false}, {Scope{}, true}} {
+		res := s.Exec(context.Background(), Program{Code: "1", Scope: c.scope})
+		want(t, res, SnapshotLimitExceeded, PhaseLimit, "the oldest:")
+		if strings.Contains(res.Error, id) != c.shown {
+			t.Errorf("to %+v: %s", c.scope, res.Error)
+		}
+	}
+}
+
+// An executor that ends its goroutine is one that failed.
+func TestExecutorExits(t *testing.T) {
+	s := fake(t, "call")
+	cat, _ := tools(t)
+	res := s.Exec(context.Background(), Program{Code: "1", Catalog: cat, Limits: short(), Executor: ExecutorFunc(func(context.Context, *Call) (json.RawMessage, error) {
+		runtime.Goexit()
+		return nil, nil
+	})})
+	if len(res.Telemetry.Calls) != 1 || res.Telemetry.Calls[0].State != CallFailed {
+		t.Errorf("got %s", res.JSON())
+	}
+}
+
+// A wait that was over before it began touches nothing.
+func TestWaitThatIsOver(t *testing.T) {
+	s := fake(t, "park")
+	res := parked(t, s, Program{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	want(t, s.Wait(ctx, WaitRequest{RunID: res.RunID}), Aborted, PhaseHost, "given up")
+	if end := wait(s, res.RunID); end.Status != Completed || end.Telemetry.Counts.Wait != 1 {
+		t.Errorf("got %s", end.JSON())
+	}
+}
+
+// SPEC 14.1: what a process that is gone left behind expires by the clock of another one
+// that shares the directory, and holds up nobody.
+func TestOrphansExpire(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	other := fakeWith(t, "park-for-ever", Options{StateDir: dir, MaxParkedRuns: 1})
+	first := fakeIn(t, "park-for-ever", dir)
+	l := limits.Default()
+	l.SnapshotTTL = time.Second
+	id := parked(t, first, Program{Limits: l}).RunID
+	first.Close()
+	for {
+		runs, err := other.Runs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(runs) == 0 || runs[0].State == snapshot.Expired {
+			break
+		}
+		if time.Since(runs[0].Expires) > 5*time.Second {
+			t.Fatalf("it has not expired: %+v", runs)
+		}
+	}
+	if res := other.Wait(context.Background(), WaitRequest{RunID: id}); res.Code != SnapshotExpired && res.Code != InvalidInput {
+		t.Errorf("got %s", res.JSON())
+	}
+	parked(t, other, Program{})
+	other.Close() // the checks at the end are made for each, one after the other
 }

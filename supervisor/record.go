@@ -108,7 +108,7 @@ func (r *run) recordJSON(engine string) []byte {
 		Spent: r.budget.Limit - r.budget.Left(), Hit: r.limits, OmittedBytes: r.omitted,
 		Snapshot: r.snap, Waits: r.waits, Yielded: r.yielded, Note: r.note, Timer: r.timer,
 	}
-	if r.ask.taken.Load() { // nobody is there who gets it with the answer
+	if r.leg.staying || r.ask.taken.Load() { // nobody gets it with an answer now
 		rec.Output = r.output
 	}
 	if c := r.p.Catalog; c != nil {

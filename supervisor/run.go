@@ -201,8 +201,14 @@ func (r *run) finish(e *end) {
 	}
 	r.abort(errOver)
 	r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total})
-	if r.known && !e.left {
+	switch {
+	case e.left:
+	case r.known:
 		r.s.keepResult(r, res)
+	case r.fresh: // nobody was told of it
+		if err := r.s.store.Delete(r.id); err != nil {
+			r.s.opts.Logger.Error("the store of parked runs failed", "run", r.id, "error", err)
+		}
 	}
 	r.s.forget(r)
 	close(r.over)

@@ -115,8 +115,13 @@ func New(opts Options) (*Supervisor, error) {
 		}
 		s.store = disk
 	}
+	// What expired while nobody was there is gone before anybody asks.
+	next, err := s.store.Expire(time.Now())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("supervisor: %w", err), s.store.Close())
+	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
-	s.keeper.Go(s.keep)
+	s.keeper.Go(func() { s.keep(next) })
 	return s, nil
 }
 

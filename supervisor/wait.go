@@ -42,6 +42,9 @@ func (s *Supervisor) Wait(ctx context.Context, w WaitRequest) *Result {
 		return refuseWait(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
+	if ctx.Err() != nil {
+		return givenUp(ctx)
+	}
 	meta, ok := s.find(w.RunID, w.Scope)
 	if !ok {
 		return refuseWait(inputf(InvalidInput, "%s", errNothing))
@@ -51,7 +54,7 @@ func (s *Supervisor) Wait(ctx context.Context, w WaitRequest) *Result {
 		return res
 	}
 	if !r.busy.CompareAndSwap(false, true) {
-		return refuseWait(inputf(InvalidInput, "another wait on this run is going on and will have its result; wait for that one"))
+		return refuseWait(inputf(InvalidInput, "the run is at work: another wait on it goes on, or one that was given up has not come to its end. Use the result of that one, or wait again in a while"))
 	}
 	a := newAsk(ctx, r.p.Limits.Timeout, false)
 	select {
@@ -247,7 +250,7 @@ func (s *Supervisor) Abort(ctx context.Context, runID string, scope Scope) error
 }
 
 // errAborted is the cause of an abort by the owner.
-var errAborted = errors.New("it was aborted by its owner")
+var errAborted = errors.New("its owner or an operator ended it")
 
 // stop aborts a run and waits for its end.
 func (r *run) stop(ctx context.Context) error {

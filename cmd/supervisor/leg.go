@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/limits"
@@ -17,7 +21,7 @@ type leg struct {
 	*cli
 	flags    legFlags
 	s        *supervisor.Supervisor
-	until    time.Time // the end of an exec or a wait that begins now
+	timeout  time.Duration // of an exec or a wait
 	scope    supervisor.Scope
 	toolbox  *toolbox
 	printer  *printer
@@ -31,14 +35,16 @@ func (c *cli) openLeg(f legFlags, log *slog.Logger) (*leg, error) {
 	if err != nil {
 		return nil, c.refuse(f.json, err)
 	}
-	l := &leg{cli: c, flags: f, until: time.Now().Add(config.Limits.Timeout), printer: newPrinter(c.stdout), progress: newProgress(c.stderr)}
+	l := &leg{cli: c, flags: f, timeout: config.Limits.Timeout, printer: newPrinter(c.stdout), progress: newProgress(c.stderr)}
 	if l.toolbox, err = c.loadTools(f.tools, config.Limits, f.approve); err != nil {
 		return nil, c.refuse(f.json, err)
 	}
 	l.toolbox.approve.progress = l.progress
 	l.toolbox.approve.later = f.stateDir != "" && (f.noWait || !terminal())
-	l.s, err = c.open(config, f.stateDir, log)
-	return l, err
+	if l.s, err = c.open(config, f.stateDir, log); err != nil {
+		return nil, c.refuse(f.json, err)
+	}
+	return l, nil
 }
 
 // open makes a supervisor as the config says.
@@ -55,15 +61,19 @@ func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger) (*su
 		Logger:         log,
 	}
 	if file := config.Supervisor.StateKeyFile; file != "" && stateDir != "" {
-		key, err := snapshot.LoadKey(file)
+		load := snapshot.LoadKey
+		if _, err := os.Stat(filepath.Join(stateDir, "runs.db")); err == nil {
+			load = snapshot.ReadKey // a new one could not open what is there
+		}
+		key, err := load(file)
 		if err != nil {
-			return nil, &usageError{err, "supervisor.stateKeyFile names the file with the state directory's key"}
+			return nil, &usageError{fmt.Errorf("supervisor.stateKeyFile: %w", err), "it names the file with the state directory's key"}
 		}
 		options.StateKey = key
 	}
 	s, err := supervisor.New(options)
 	if err != nil && stateDir != "" {
-		return nil, &usageError{err, "--state-dir takes a directory of your own that nobody else can look into"}
+		return nil, &usageError{err, "--state-dir takes an empty or new directory, or one that was given to it before"}
 	}
 	return s, err
 }
@@ -96,13 +106,14 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 	if l.flags.stateDir == "" && l.flags.noWait {
 		fmt.Fprintln(l.stderr, "supervisor: warning: without --state-dir the parked run ends with this program")
 	}
-	for result.Status == supervisor.Waiting && !l.flags.noWait {
+	for result.Status == supervisor.Waiting && !l.flags.noWait && !l.undecided(result) {
 		l.progress.show(result)
 		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Output: l.output()})
 		if ctx.Err() != nil && next.Code == supervisor.Aborted {
 			if l.flags.stateDir != "" {
 				return result // it goes on in another process
 			}
+			next.Error = fmt.Sprintf("the run was ended while it waited: %v", context.Cause(ctx))
 			return next
 		}
 		l.items = append(l.items, next.Output...)
@@ -112,9 +123,17 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 	return result
 }
 
+// undecided tells that the run waits for decisions alone, and that nobody here makes any.
+func (l *leg) undecided(result *supervisor.Result) bool {
+	if !l.toolbox.approve.later || l.toolbox.approve.mode != "ask" || len(result.PendingToolCalls) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(result.PendingToolCalls, func(c supervisor.PendingCall) bool { return c.Reason != approval })
+}
+
 // report prints a run's last result and gives its exit code as an error. A program that
-// leaves a parked run behind lets the tools that are at work come to an end, while it
-// could still have been waiting for them.
+// leaves a parked run behind lets the tools that are at work come to an end, as long as a
+// wait would have waited for them.
 func (l *leg) report(ctx context.Context, result *supervisor.Result) error {
 	result.Output = l.items
 	err := l.print(l.flags.json, l.printer, result)
@@ -122,13 +141,41 @@ func (l *leg) report(ctx context.Context, result *supervisor.Result) error {
 		return err
 	}
 	if !l.flags.json {
-		fmt.Fprintf(l.stderr, "hint: supervisor wait %s --state-dir %s\n", result.RunID, l.flags.stateDir)
+		fmt.Fprintf(l.stderr, "hint: %s\n", l.flags.waitFor(result))
 	}
-	ctx, cancel := context.WithDeadline(ctx, l.until)
+	ctx, cancel := context.WithTimeout(ctx, max(l.timeout, 2*time.Second))
 	defer cancel()
 	_ = l.s.Quiesce(ctx) // what is at work after that is cut off, and the guest is told so
 	return err
 }
+
+// waitFor is the command that goes on with a run.
+func (f *legFlags) waitFor(result *supervisor.Result) string {
+	words := []string{"supervisor", "wait", result.RunID, "--state-dir", f.stateDir}
+	for _, file := range f.tools {
+		words = append(words, "--tools", file)
+	}
+	if f.config != "" {
+		words = append(words, "--config", f.config)
+	}
+	for _, set := range f.set {
+		if strings.HasPrefix(set, "supervisor.") {
+			words = append(words, "--set", set)
+		}
+	}
+	if slices.ContainsFunc(result.PendingToolCalls, func(c supervisor.PendingCall) bool { return c.Reason == approval }) {
+		words = append(words, "--approve", "all")
+	}
+	for i, w := range words {
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// plain are the characters that a shell takes as they are.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%"
 
 // print prints a result and gives its exit code as an error.
 func (c *cli) print(asJSON bool, printer *printer, result *supervisor.Result) error {

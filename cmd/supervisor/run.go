@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -126,7 +127,12 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 
 // refuse reports a config or tool file that cannot be used as a failed run.
 func (c *cli) refuse(asJSON bool, err error) error {
-	if !asJSON {
+	var usage *usageError
+	switch {
+	case asJSON:
+	case errors.As(err, &usage):
+		return err
+	default:
 		return &usageError{err, `"supervisor config schema" prints what a config may hold; the README has the tool files' format`}
 	}
 	return c.print(true, nil, supervisor.Refuse(supervisor.InvalidConfig, err.Error()))

@@ -22,13 +22,14 @@ import (
 type toolbox struct {
 	catalog *catalog.Catalog
 	tools   map[string]*toolfile.Tool // by id
+	denied  map[string]bool           // ids of those that are left out
 	approve approver
 }
 
 // loadTools reads the tool files. Denied tools are left out, so that nobody can tell
 // them from tools that do not exist (SPEC 6.5).
 func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolbox, error) {
-	box := &toolbox{tools: map[string]*toolfile.Tool{}, approve: approver{mode: approve, out: c.stderr}}
+	box := &toolbox{tools: map[string]*toolfile.Tool{}, denied: map[string]bool{}, approve: approver{mode: approve, out: c.stderr}}
 	switch approve {
 	case "":
 		box.approve.mode = "none"
@@ -47,6 +48,7 @@ func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolb
 		}
 		for _, t := range tools {
 			if t.Policy == toolfile.Deny {
+				box.denied[t.Entry.ID] = true
 				continue
 			}
 			entries = append(entries, t.Entry)
@@ -62,6 +64,16 @@ func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolb
 	}
 	box.catalog = cat
 	return box, err
+}
+
+// missing gives a tool that an open call needs and that no file has, or "".
+func (b *toolbox) missing(calls []supervisor.PendingCall) string {
+	for _, c := range calls {
+		if b.tools[c.ToolID] == nil && !b.denied[c.ToolID] {
+			return c.ToolID
+		}
+	}
+	return ""
 }
 
 // Call runs a tool.
@@ -106,6 +118,9 @@ func finish(value json.RawMessage, err error) (json.RawMessage, error) {
 	return value, err
 }
 
+// approval is why a call waits for a person.
+const approval = "approval"
+
 // approver asks a person whether a tool may be called.
 type approver struct {
 	mode string // "ask", "all" or "none"
@@ -126,7 +141,7 @@ func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 		return errors.New("nobody is asked; run with --approve ask or --approve all")
 	}
 	if a.later {
-		call.Hold("approval")
+		call.Hold(approval)
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
@@ -135,7 +150,7 @@ func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 		return errors.New("there is no terminal to ask on; run with --approve all to allow such tools, or with --state-dir to decide later")
 	}
 	defer tty.Close()
-	call.Hold("approval")
+	call.Hold(approval)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.progress.pause()

@@ -46,7 +46,7 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 		return err
 	}
 	if err := needStateDir(f.stateDir); err != nil {
-		return err
+		return c.refuse(f.json, err)
 	}
 	leg, err := c.openLeg(f, log)
 	if err != nil {
@@ -60,6 +60,12 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 	}
 	if info != nil {
 		leg.scope = scopeOf(info)
+		// To go on without a tool that the cell waits for would only fail it.
+		if detail, err := leg.s.Inspect(id); err == nil {
+			if tool := leg.toolbox.missing(detail.PendingToolCalls); tool != "" {
+				return c.refuse(f.json, &usageError{fmt.Errorf("the run waits for tool %q, which is in no --tools file; it was not touched", tool), "give the --tools files that the run was started with"})
+			}
+		}
 	}
 	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Output: leg.output()}
 	result := leg.s.Wait(ctx, request)

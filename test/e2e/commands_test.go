@@ -43,6 +43,7 @@ import (
 //	gone FILE                     the process whose number is in the file is gone, or is within a second
 //	repeat FILE N TEXT            appends N times TEXT to a file
 //	expired DIR                   the snapshots of a state directory are gone, or are when somebody looks at it after their time
+//	kill9 ARG…                    starts the program, and kills it when a run of its state directory is running
 //	flip DIR                      flips a bit in each file of a folder
 //	otherworker FILE              builds a worker of another protocol version
 var commands map[string]func(*testscript.TestScript, bool, []string)
@@ -54,7 +55,7 @@ func init() {
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
 		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
 		"noworkers": cmdNoWorkers, "signal": cmdSignal, "inside": cmdInside, "gone": cmdGone, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
-		"expired": cmdExpired, "flip": cmdFlip,
+		"expired": cmdExpired, "flip": cmdFlip, "kill9": cmdKill9,
 	}
 }
 
@@ -585,4 +586,25 @@ func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
 		b[len(b)*2/3] ^= 4
 		ts.Check(os.WriteFile(file, b, 0o600))
 	}
+}
+
+// cmdKill9 kills a program while its worker is at work on a run that was parked.
+func cmdKill9(ts *testscript.TestScript, neg bool, args []string) {
+	dir := args[slices.Index(args, "--state-dir")+1]
+	cmd := exec.Command(filepath.Join(ts.Getenv("BIN"), "supervisor"), args...)
+	cmd.Dir = ts.Getenv("WORK")
+	for _, name := range []string{"HOME", "TMPDIR", "XDG_CACHE_HOME", "PATH"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	ts.Check(cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	await(of(ts).t, 10*time.Second, "an open call in a running leg", func() bool {
+		ts.Check(ts.Exec("supervisor", "runs", "list", "--state-dir", dir))
+		if !strings.Contains(ts.ReadFile("stdout"), " running ") {
+			return false
+		}
+		ts.Check(ts.Exec("supervisor", "runs", "show", args[1], "--state-dir", dir))
+		return strings.Contains(ts.ReadFile("stdout"), "in_flight")
+	})
 }
