@@ -41,6 +41,16 @@ await yield_control("two");
 return [first, ...some, last];
 `
 
+// racingProgram makes calls that must not be repeated at the moment at which it is parked.
+const racingProgram = `
+const unknown = e => { if (e.started !== "unknown") throw e; return "unknown" };
+await yield_control("one");
+const p = tools.read({k: 3}).then(() => tools.effect({k: 1})).then(r => r.k, unknown);
+const q = tools.slow({k: 4}).then(() => tools.effect({k: 2})).then(r => r.k, unknown);
+await yield_control("two");
+return [await p, await q];
+`
+
 // gatewayEnv makes this test binary a gateway that is killed at one of its steps: the
 // number of the step, and a directory.
 const gatewayEnv = "CODEMODE_E2E_GATEWAY"
@@ -67,9 +77,14 @@ func (k *killer) Write(e trajectory.Event) error { k.step("event " + string(e.Ki
 
 // gateway runs the program to its end, over a kill if there was one, and prints the result.
 func gateway(args string) {
-	step, dir, _ := strings.Cut(args, ":")
+	step, rest, _ := strings.Cut(args, ":")
+	which, dir, _ := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(step)
 	check(err)
+	code := killedProgram
+	if which == "racing" {
+		code = racingProgram
+	}
 	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	check(err)
 	k := &killer{left: n, log: log}
@@ -110,7 +125,7 @@ func gateway(args string) {
 	check(err)
 	var res *supervisor.Result
 	if len(runs) == 0 {
-		res = s.Exec(context.Background(), supervisor.Program{Code: killedProgram, Catalog: cat, Executor: executor, Trajectory: rec, Limits: lim})
+		res = s.Exec(context.Background(), supervisor.Program{Code: code, Catalog: cat, Executor: executor, Trajectory: rec, Limits: lim})
 	} else {
 		res = s.Wait(context.Background(), supervisor.WaitRequest{RunID: runs[0].ID, Executor: executor, Trajectory: rec})
 	}
@@ -127,6 +142,11 @@ func gateway(args string) {
 // that goes on exactly where it was, or one that says why it cannot; no side effect
 // happens twice, and no worker stays alive.
 func TestKilledAtEveryStep(t *testing.T) {
+	t.Run("all kinds of calls", func(t *testing.T) { killedAtEveryStep(t, "all", 6, 60, 3) })
+	t.Run("calls while it is parked", func(t *testing.T) { killedAtEveryStep(t, "racing", 2, 30, 1) })
+}
+
+func killedAtEveryStep(t *testing.T, which string, values, least, leastUnknown int) {
 	if testing.Short() {
 		t.Skip("starts real workers")
 	}
@@ -140,7 +160,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, self)
-		cmd.Env = append(env, fmt.Sprintf("%s=%d:%s", gatewayEnv, step, dir))
+		cmd.Env = append(env, fmt.Sprintf("%s=%d:%s:%s", gatewayEnv, step, which, dir))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
@@ -170,7 +190,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := string(b)
-		runs := strings.Count(log, `effect effect {"k":1}`)
+		runs := 0
+		if which == "all" {
+			runs = strings.Count(log, `effect effect {"k":1}`)
+		}
 		// A run that nobody knew of yet begins anew: its gateway has no id to wait for.
 		anew := runs > 1
 		counts := map[int]int{}
@@ -189,7 +212,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		var value []any
 		switch {
 		case res.Status == supervisor.Completed:
-			if err := json.Unmarshal(res.Value, &value); err != nil || len(value) != 6 {
+			if err := json.Unmarshal(res.Value, &value); err != nil || len(value) != values {
 				t.Errorf("step %d: %s", step, res.JSON())
 				break
 			}
@@ -199,7 +222,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 				case "unknown":
 					unknowns++
 				case float64(k):
-					if k != 3 && counts[k] == 0 {
+					if counts[k] == 0 && !strings.Contains(log, fmt.Sprintf(`effect read {"k":%d}`, k)) {
 						t.Errorf("step %d: value %d without its effect:\n%s", step, k, log)
 					}
 				default:
@@ -219,7 +242,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps: %d resumed (%d calls of unknown outcome), %d could not go on", steps, resumed, unknowns, lost)
-	if steps < 60 || resumed < steps*2/3 || unknowns < 3 || lost > 0 {
+	if steps < least || resumed < steps*2/3 || unknowns < leastUnknown || lost > 0 {
 		t.Errorf("of %d steps %d resumed, with %d calls of unknown outcome, and %d were lost", steps, resumed, unknowns, lost)
 	}
 }
