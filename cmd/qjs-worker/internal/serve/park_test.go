@@ -550,11 +550,11 @@ func TestParkRandom(t *testing.T) {
 // PROTOCOL.md, "Calls, bursts and idle": a yield that a timer makes earns one Idle in a leg,
 // and a timer none.
 func TestYieldInTimer(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte(`let n = 0; await new Promise(r => setInterval(() => { yield_control("tick " + ++n); if (n % 5 === 0) tools.echo(n); if (n === 15) r() }, 1))`), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(`let n = 0; await new Promise(r => setInterval(() => { yield_control("tick " + ++n); if (n % 5 === 0) tools.echo(n); if (n === 1500) r() }, 1))`), Tools: []byte(echoTool)})
 	for leg := range 2 {
 		var idles []workerproto.Idle
 		var calls int
-		for calls < 1 || len(idles) < 3 {
+		for calls < 2 || !idles[len(idles)-1].Yielded {
 			switch m := p.next().(type) {
 			case *workerproto.Idle:
 				idles = append(idles, *m)
@@ -562,8 +562,9 @@ func TestYieldInTimer(t *testing.T) {
 				calls++
 			}
 		}
-		// For the start or the resume, for the first yield, and for the call.
-		if len(idles) != 3 || idles[0].Yielded || !idles[1].Yielded || !idles[2].Yielded || calls != 1 {
+		// One for the start or the resume, one for the first yield, one for each burst at most:
+		// several timers may be due at once.
+		if idles[0].Yielded || len(idles) > 2+calls {
 			t.Fatalf("leg %d: %d calls, %+v", leg, calls, idles)
 		}
 		snapshot, _ := p.park()
