@@ -18,8 +18,8 @@ for approval when the other program ended are asked again, those of tools that a
 read-only or idempotent are made again, and all others that were at work reject in the
 cell: nobody knows whether they took effect.`
 
-const waitExample = `  supervisor wait 6f0c…  --state-dir state --tools tools.json5
-  supervisor wait 6f0c…  --state-dir state --tools tools.json5 --approve all --json`
+const waitExample = `  supervisor wait 6f0c… --state-dir state --tools tools.json5
+  supervisor wait 6f0c… --state-dir state --tools tools.json5 --approve all --json`
 
 func (c *cli) waitCommand() *cobra.Command {
 	var f legFlags
@@ -37,6 +37,7 @@ func (c *cli) waitCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
+	cmd.Flags().Lookup("state-dir").Usage = "directory that keeps the parked run"
 	return cmd
 }
 
@@ -69,6 +70,14 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 	}
 	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Output: leg.output()}
 	result := leg.s.Wait(ctx, request)
+	if ctx.Err() != nil && result.Code == supervisor.Aborted && info != nil {
+		// A signal ends this program and not the run.
+		if d, err := leg.s.Inspect(id); err == nil && !d.State.Terminal() {
+			result = &supervisor.Result{
+				Status: supervisor.Waiting, RunID: id, Reason: d.Reason, Note: d.Note, PendingToolCalls: d.PendingToolCalls, Telemetry: result.Telemetry,
+			}
+		}
+	}
 	return leg.report(ctx, leg.follow(ctx, result))
 }
 

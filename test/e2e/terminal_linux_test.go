@@ -147,6 +147,16 @@ func TestTerminalInterrupt(t *testing.T) {
 		t.Fatalf("no hint: %q", s)
 	}
 	id, _, _ = strings.Cut(id, " ")
+	// The same for a wait.
+	s, cmd, out = terminal(t, "wait", id, "--json", "--tools", toolFile, "--state-dir", state)
+	await(t, 20*time.Second, "the question", func() bool { return strings.Contains(s.String(), "[y/N]") })
+	if _, err := s.pty.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.HasPrefix(out.String(), `{"status":"waiting","runId":"`+id) {
+		t.Errorf("exit code %d, stdout %q\n%q", code, out, s)
+	}
 	wait := exec.Command(program, "wait", id, "--state-dir", state, "--tools", toolFile, "--approve", "all")
 	wait.Env = cmd.Env
 	if b, err := wait.CombinedOutput(); err != nil || string(b) != "yes\n" {
