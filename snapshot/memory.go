@@ -71,12 +71,9 @@ func (s *memory) Append(id string, entry []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.get(id)
+	k, err := s.held(id)
 	if err != nil {
 		return err
-	}
-	if !k.meta.Held {
-		return fmt.Errorf("run %q: %w", id, ErrLost)
 	}
 	if len(entry) > SmallEntry {
 		if err := s.bounds.grow(&k.meta, int64(len(entry)+Overhead), s.list()); err != nil {
@@ -92,14 +89,9 @@ func (s *memory) Append(id string, entry []byte) error {
 func (s *memory) Reserve(id string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.get(id)
-	switch {
-	case err != nil:
+	k, err := s.held(id)
+	if err != nil || n <= 0 {
 		return err
-	case !k.meta.Held:
-		return fmt.Errorf("run %q: %w", id, ErrLost)
-	case n <= 0:
-		return nil
 	}
 	if err := s.bounds.grow(&k.meta, n, s.list()); err != nil {
 		return err
@@ -114,12 +106,9 @@ func (s *memory) SetState(id string, state State) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k, err := s.get(id)
+	k, err := s.held(id)
 	if err != nil {
 		return err
-	}
-	if !k.meta.Held {
-		return fmt.Errorf("run %q: %w", id, ErrLost)
 	}
 	k.meta.State = state
 	return nil
@@ -214,7 +203,7 @@ func (s *memory) Close() error {
 	return nil
 }
 
-// get and list need mu.
+// get, held and list need mu.
 
 func (s *memory) get(id string) (*kept, error) {
 	if s.runs == nil {
@@ -225,6 +214,15 @@ func (s *memory) get(id string) (*kept, error) {
 		return nil, fmt.Errorf("run %q: %w", id, ErrUnknown)
 	}
 	return k, nil
+}
+
+// held is get for a run that is not over.
+func (s *memory) held(id string) (*kept, error) {
+	k, err := s.get(id)
+	if err == nil && !k.meta.Held {
+		err = fmt.Errorf("run %q: %w", id, ErrLost)
+	}
+	return k, err
 }
 
 func (s *memory) list() []Meta {

@@ -28,9 +28,8 @@ func (s *Supervisor) keep(next time.Time) {
 		}
 		timer.Stop()
 		var err error
-		if next, err = s.store.Expire(time.Now()); err != nil {
-			s.opts.Logger.Error("the store of parked runs failed", "error", err)
-		}
+		next, err = s.store.Expire(time.Now())
+		s.storeFailed("", err)
 		if s.store.Durable() && len(s.all()) > 0 {
 			s.endLost()
 		}
@@ -48,12 +47,18 @@ func (s *Supervisor) rouse() {
 // endLost aborts runs that are not in the store any more.
 func (s *Supervisor) endLost() {
 	lost, err := s.store.Lost()
-	if err != nil {
-		s.opts.Logger.Error("the store of parked runs failed", "error", err)
-	}
+	s.storeFailed("", err)
 	for _, id := range lost {
 		if r := s.run(id); r != nil {
 			r.abort(errTaken)
 		}
+	}
+}
+
+// storeFailed tells the operator of an error that no caller can be told. No error and no run
+// are nil and "".
+func (s *Supervisor) storeFailed(run string, err error) {
+	if err != nil {
+		s.opts.Logger.Error("the store of parked runs failed", "run", run, "error", err)
 	}
 }

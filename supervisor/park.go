@@ -68,7 +68,7 @@ func (r *run) save(m *workerproto.Parked) error {
 	}
 	var record []byte
 	if r.s.store.Durable() {
-		record = r.recordJSON(l.child.Ready.Engine)
+		record = r.recordJSON()
 	}
 	err := r.s.store.Save(snapshot.Meta{
 		ID: r.id, Owner: r.p.Scope.owner(), State: state, Engine: l.child.Ready.Engine,
@@ -110,7 +110,6 @@ func (r *run) checkpoint(m *workerproto.Parked) *end {
 // unparked explains why a run could not be stored (SPEC 14.4).
 func (r *run) unparked(err error, size int) *failure {
 	held := fmt.Sprintf(". It would have held %d bytes and %d open calls%s", size, len(r.ledger.open), r.ledger.story())
-	what := err.Error() + held
 	var full *snapshot.FullError
 	switch {
 	case errors.As(err, &full):
@@ -121,7 +120,7 @@ func (r *run) unparked(err error, size int) *failure {
 		return r.cancelled(errTaken, "")
 	}
 	r.s.opts.Logger.Error("a run could not be parked", "run", r.id, "error", err)
-	return hostf(InternalError, "the run had to wait and could not be parked: %s", what)
+	return hostf(InternalError, "the run had to wait and could not be parked: %v%s", err, held)
 }
 
 // holders says who holds the room that a run needs. An id opens a run that has no owner, so
@@ -133,10 +132,9 @@ func (r *run) holders(full *snapshot.FullError) string {
 		if i > 0 {
 			text += ";"
 		}
-		switch owner := r.p.Scope.owner(); {
-		case m.Owner == owner:
+		if m.Owner == r.p.Scope.owner() {
 			text += " run " + m.ID
-		default:
+		} else {
 			text += " a run"
 		}
 		if m.Owner.AgentID != "" {
@@ -216,7 +214,7 @@ func (r *run) noteHeld() {
 
 // noteResult writes down the result of a call that the record calls open.
 func (r *run) noteResult(res callResult) error {
-	err := r.jot(logEntry{Kind: logResult, ID: res.call.id, Result: storedResult(res)})
+	err := r.jot(logEntry{Kind: logResult, ID: res.call.id, Result: res.m})
 	if err == nil {
 		res.call.saved = false
 	}
@@ -249,7 +247,7 @@ func (r *run) jot(e logEntry) error {
 	case gone(err):
 		r.abort(errTaken)
 	default:
-		r.s.opts.Logger.Error("the store of parked runs failed", "run", r.id, "error", err)
+		r.s.storeFailed(r.id, err)
 	}
 	return err
 }

@@ -18,20 +18,18 @@ import (
 // process needs to go on with it as if nothing had happened (SPEC 14.5). The store seals
 // it.
 type record struct {
-	Version  int
-	Scope    Scope
-	Parent   string
-	Language string
-	Limits   limits.Limits
-	Tools    []catalog.Entry // nil: the run has no catalog
-	Search   [2]int          // the catalog's options: default and most hits
-	Began    time.Time
-	Engine   string
-	Cell     *CellInfo
+	Version int
+	Scope   Scope
+	Parent  string
+	Limits  limits.Limits
+	Tools   []catalog.Entry // nil: the run has no catalog
+	Search  [2]int          // the catalog's options: default and most hits
+	Began   time.Time
+	Cell    *CellInfo
 
-	Calls   []storedCall   // open, in the order in which they were made
-	Kept    []storedAnswer // settled, in that order
-	Next    uint64         // id of the next call
+	Calls   []storedCall              // open, in the order in which they were made
+	Kept    []*workerproto.ToolResult // settled, in that order; the guest has not had them
+	Next    uint64                    // id of the next call
 	Infos   []CallInfo
 	Omitted int
 	Counts  Counts
@@ -65,16 +63,6 @@ type storedCall struct {
 	Reason  string
 }
 
-// storedAnswer is a result that the guest has not had.
-type storedAnswer struct {
-	Value   []byte // nil: it failed
-	Error   string
-	ToolID  string
-	Code    string
-	Started string
-	ID      uint64
-}
-
 // The kinds of log entries: what happened since the record was written.
 const (
 	logStarted = "started" // a call's tool begins; the call may be one that the record does not know
@@ -86,24 +74,17 @@ const (
 // logEntry is one of them.
 type logEntry struct {
 	Kind   string
-	ID     uint64        `json:",omitempty"`
-	Ref    string        `json:",omitempty"`
-	Tool   string        `json:",omitempty"`
-	Result *storedAnswer `json:",omitempty"`
-}
-
-func storedResult(res callResult) *storedAnswer {
-	if res.err == nil {
-		return &storedAnswer{ID: res.call.id, Value: res.value}
-	}
-	return &storedAnswer{ID: res.call.id, Error: res.err.Message, ToolID: toolIDOf(res.call), Code: res.err.Code, Started: res.err.Started}
+	ID     uint64                  `json:",omitempty"`
+	Ref    string                  `json:",omitempty"`
+	Tool   string                  `json:",omitempty"`
+	Result *workerproto.ToolResult `json:",omitempty"`
 }
 
 // recordJSON writes the run's record and marks the calls that are in it.
-func (r *run) recordJSON(engine string) []byte {
+func (r *run) recordJSON() []byte {
 	rec := record{
-		Version: recordVersion, Scope: r.p.Scope, Parent: r.p.ParentCallID, Language: r.p.Language, Limits: r.p.Limits,
-		Began: r.began, Engine: engine, Cell: r.cell,
+		Version: recordVersion, Scope: r.p.Scope, Parent: r.p.ParentCallID, Limits: r.p.Limits,
+		Began: r.began, Cell: r.cell,
 		Next: r.ledger.next, Infos: r.ledger.infos, Omitted: r.ledger.omitted, Counts: r.ledger.counts, Done: r.ledger.done, Failed: r.ledger.failed,
 		Spent: r.budget.Limit - r.budget.Left(), Hit: r.limits, OmittedBytes: r.omitted,
 		Snapshot: r.snap, Waits: r.waits, Yielded: r.yielded, Note: r.note, Timer: r.timer,
@@ -122,7 +103,7 @@ func (r *run) recordJSON(engine string) []byte {
 		rec.Calls = append(rec.Calls, storedCall{c.id, c.method, c.tool, toolIDOf(c), c.input, c.info, started, started && c.repeats, reason})
 	}
 	for _, res := range r.kept {
-		rec.Kept = append(rec.Kept, *storedResult(res))
+		rec.Kept = append(rec.Kept, res.m)
 	}
 	return encodeJSON(rec)
 }
@@ -165,7 +146,7 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 		return nil, nil, fmt.Errorf("%w: the record of the run is of another version (%d, %v)", snapshot.ErrBroken, rec.Version, err)
 	}
 	p := Program{
-		Language: rec.Language, Limits: rec.Limits, Scope: rec.Scope, ParentCallID: rec.Parent,
+		Limits: rec.Limits, Scope: rec.Scope, ParentCallID: rec.Parent,
 		Executor: w.Executor, Output: w.Output, Trajectory: w.Trajectory,
 	}
 	if rec.Tools != nil {
@@ -195,18 +176,18 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 			l.calls[c.info] = c
 		}
 	}
-	for _, a := range rec.Kept {
-		r.keep(a.result(&call{id: a.ID, ref: l.ref(a.ID)}))
+	for _, m := range rec.Kept {
+		r.keep(storedResult(&call{id: m.ID, ref: l.ref(m.ID)}, m))
 	}
 	return r, r.replay(saved.Log), nil
 }
 
-// result turns a stored answer back.
-func (a *storedAnswer) result(c *call) callResult {
-	res := callResult{call: c, value: a.Value, m: &workerproto.ToolResult{ID: a.ID, Value: a.Value}}
-	if a.Value == nil {
-		c.toolID.Store(a.ToolID)
-		res.fail(&ToolError{Message: a.Error, Code: a.Code, Started: a.Started})
+// storedResult is the end of a call, from what was stored of it.
+func storedResult(c *call, m *workerproto.ToolResult) callResult {
+	res := callResult{call: c, value: m.Value, m: m}
+	if m.Failed {
+		c.toolID.Store(m.ToolID)
+		res.err = &ToolError{Message: m.Error, Code: m.Code, Started: m.Started}
 	}
 	return res
 }
@@ -235,7 +216,7 @@ func (r *run) replay(log [][]byte) *failure {
 		case e.Kind == logHeld:
 			c.down = false
 		case e.Kind == logResult && e.Result != nil:
-			res := e.Result.result(c)
+			res := storedResult(c, e.Result)
 			c.started.Store(res.err == nil || res.err.Started != "no")
 			settled = append(settled, res)
 		}

@@ -78,7 +78,6 @@ type end struct {
 	value  json.RawMessage
 	parked *workerproto.Parked // the run goes on
 	still  bool                // it is parked as it was: what failed was not its own
-	left   bool                // it is left to the durable store
 }
 
 func newRun(s *Supervisor, p Program, id string) *run {
@@ -157,9 +156,6 @@ func (r *run) work(a *ask) *end {
 	if e.parked != nil {
 		e = r.park(e.parked)
 	}
-	if e != nil && e.fail != nil && r.leaves(e.fail) {
-		e.left = true
-	}
 	r.leg = nil
 	return e
 }
@@ -168,7 +164,7 @@ func (r *run) work(a *ask) *end {
 // has its answer, and the next one may have more luck.
 func (r *run) unable(cause error, fail *failure) *end {
 	if !r.parked || r.ctx.Err() != nil {
-		return &end{fail: fail, left: r.leaves(fail)}
+		return &end{fail: fail}
 	}
 	r.expires = time.Now().Add(r.p.Limits.SnapshotTTL)
 	if errors.Is(cause, errDeadline) {
@@ -189,10 +185,11 @@ func (r *run) leaves(fail *failure) bool {
 // finish ends the run for good.
 func (r *run) finish(e *end) {
 	r.settleAll() // what ended by itself; the rest is cut off now, and stays in flight in the ledger
-	if e.fail != nil && e.left {
+	left := e.fail != nil && r.leaves(e.fail)
+	if left {
 		e.fail.text += "; it is kept, and a supervisor with the same state directory can wait for it"
 	}
-	if r.fresh && !e.left {
+	if r.fresh && !left {
 		r.snap.Discarded++
 	}
 	res := r.result(e.fail)
@@ -202,13 +199,11 @@ func (r *run) finish(e *end) {
 	r.abort(errOver)
 	r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total})
 	switch {
-	case e.left:
+	case left:
 	case r.known:
 		r.s.keepResult(r, res)
 	case r.fresh: // nobody was told of it
-		if err := r.s.store.Delete(r.id); err != nil {
-			r.s.opts.Logger.Error("the store of parked runs failed", "run", r.id, "error", err)
-		}
+		r.s.storeFailed(r.id, r.s.store.Delete(r.id))
 	}
 	r.s.forget(r)
 	close(r.over)
@@ -307,8 +302,7 @@ func (r *run) rest() *end {
 			r.hit("snapshotTtlSeconds")
 			return &end{fail: limitf(SnapshotExpired, "%s%s", expired(r.p.Limits.SnapshotTTL), r.ledger.story())}
 		case <-r.ctx.Done():
-			fail := r.cancelled(context.Cause(r.ctx), "")
-			return &end{fail: fail, left: r.leaves(fail)}
+			return &end{fail: r.cancelled(context.Cause(r.ctx), "")}
 		}
 		r.tellCalm()
 	}

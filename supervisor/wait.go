@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/snapshot"
@@ -113,7 +111,7 @@ func (s *Supervisor) find(id string, caller Scope) (snapshot.Meta, bool) {
 	if err != nil && !broken {
 		meta.Owner = snapshot.Owner{AgentID: "nobody"}
 		if !errors.Is(err, snapshot.ErrUnknown) {
-			s.opts.Logger.Error("the store of parked runs failed", "error", err)
+			s.storeFailed(id, err)
 		}
 	}
 	allowed := meta.Owner.Allows(caller.owner())
@@ -148,7 +146,7 @@ func (s *Supervisor) reach(meta snapshot.Meta, w WaitRequest) (*run, *Result) {
 	case errors.Is(err, snapshot.ErrBroken):
 		return nil, s.bury(meta, err)
 	case err != nil:
-		s.opts.Logger.Error("the store of parked runs failed", "run", meta.ID, "error", err)
+		s.storeFailed(meta.ID, err)
 		return nil, refuseWait(hostf(InternalError, "the store of parked runs failed: %v", err))
 	case saved.Meta.State.Terminal():
 		return nil, s.again(meta.ID)
@@ -176,9 +174,7 @@ func (s *Supervisor) reach(meta snapshot.Meta, w WaitRequest) (*run, *Result) {
 func (s *Supervisor) bury(meta snapshot.Meta, err error) *Result {
 	res := refuseWait(hostf(SnapshotRestoreFailed, "what was kept of the parked run is damaged, and nothing of it was used (%v); run the program again with exec", err))
 	s.opts.Logger.Error("a parked run cannot be restored", "run", meta.ID, "error", err)
-	if err := s.store.Delete(meta.ID); err != nil {
-		s.opts.Logger.Error("the store of parked runs failed", "run", meta.ID, "error", err)
-	}
+	s.storeFailed(meta.ID, s.store.Delete(meta.ID))
 	return res
 }
 
@@ -223,245 +219,4 @@ func (s *Supervisor) again(id string) *Result {
 	}
 	res.RunID = id
 	return res
-}
-
-// ErrNoRun is the error of a run that does not exist or belongs to somebody else.
-var ErrNoRun = errors.New("supervisor: no such run")
-
-// Abort ends a run, running or parked, and returns when it is over: its worker is dead,
-// its nested calls are cancelled, and its snapshot is gone (SPEC 14.2). A run that is over
-// already is no error; [ErrNoRun] is.
-func (s *Supervisor) Abort(ctx context.Context, runID string, scope Scope) error {
-	if !s.enter() {
-		return errClosed
-	}
-	defer s.wg.Done()
-	if r := s.run(runID); r != nil {
-		if !r.p.Scope.owner().Allows(scope.owner()) {
-			return ErrNoRun
-		}
-		return r.stop(ctx)
-	}
-	meta, ok := s.find(runID, scope)
-	if !ok {
-		return ErrNoRun
-	}
-	return s.abortKept(meta)
-}
-
-// errAborted is the cause of an abort by the owner.
-var errAborted = errors.New("its owner or an operator ended it")
-
-// stop aborts a run and waits for its end.
-func (r *run) stop(ctx context.Context) error {
-	r.abort(errAborted)
-	select {
-	case <-r.over:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// abortKept ends a run that lives nowhere but in the store, or in another process, which
-// then learns of it.
-func (s *Supervisor) abortKept(meta snapshot.Meta) error {
-	if meta.Broken {
-		return s.store.Delete(meta.ID)
-	}
-	if meta.State.Terminal() {
-		return nil
-	}
-	res := refuseWait(hostf(Aborted, "the run was aborted: %v. There is nothing to wait for any more", errAborted))
-	ttl := max(meta.TTL, time.Minute)
-	now := time.Now()
-	end := snapshot.Meta{ID: meta.ID, Owner: meta.Owner, State: snapshot.Aborted, Created: meta.Created, Parked: now, Expires: now.Add(ttl)}
-	if err := s.store.Save(end, res.JSON(), nil); err != nil {
-		return fmt.Errorf("aborting run %s: %w", meta.ID, err)
-	}
-	s.rouse()
-	return nil
-}
-
-// AbortScope ends all runs whose owner has every identity that scope has: those of a
-// session, an agent, an agent run, in this process or in its state directory. It returns
-// when they are over, and gives how many there were; another process that has one ends it
-// within a second or so. A scope without any identity matches nothing.
-func (s *Supervisor) AbortScope(ctx context.Context, scope Scope) (int, error) {
-	if !s.enter() {
-		return 0, errClosed
-	}
-	defer s.wg.Done()
-	live := map[string]*run{}
-	for _, r := range s.all() {
-		if r.p.Scope.owner().Within(scope.owner()) {
-			r.abort(errAborted)
-			live[r.id] = r
-		}
-	}
-	var errs []error
-	for _, r := range live {
-		errs = append(errs, r.stop(ctx))
-	}
-	n := len(live)
-	kept, err := s.store.List()
-	errs = append(errs, err)
-	for _, meta := range kept {
-		if meta.Broken || meta.State.Terminal() || live[meta.ID] != nil || !meta.Owner.Within(scope.owner()) {
-			continue
-		}
-		errs = append(errs, s.abortKept(meta))
-		n++
-	}
-	return n, errors.Join(errs...)
-}
-
-// RunInfo is what [Supervisor.Runs] says of a run.
-type RunInfo struct {
-	ID      string         `json:"runId"`
-	State   snapshot.State `json:"state"` // SPEC 14.1
-	Scope   snapshot.Owner `json:"scope"`
-	Created time.Time      `json:"created"`
-	Parked  time.Time      `json:"parked,omitzero"`  // since when it is parked, or over
-	Expires time.Time      `json:"expires,omitzero"` // when it is dropped, or forgotten
-	Bytes   int64          `json:"bytes"`            // that are kept of it
-	Holder  int            `json:"holder,omitempty"` // pid of another process that has it
-	Broken  bool           `json:"broken,omitempty"` // it cannot be restored
-}
-
-// Runs lists the runs of this supervisor and of its store, whoever owns them, the oldest
-// first: for operators, not for models.
-func (s *Supervisor) Runs() ([]RunInfo, error) {
-	kept, err := s.store.List()
-	if err != nil {
-		return nil, err
-	}
-	infos := []RunInfo{}
-	at := map[string]int{}
-	for _, m := range kept {
-		at[m.ID] = len(infos)
-		info := RunInfo{ID: m.ID, State: m.State, Scope: m.Owner, Created: m.Created, Parked: m.Parked, Expires: m.Expires, Bytes: m.Bytes, Broken: m.Broken}
-		if m.Broken {
-			info.State = snapshot.Failed
-		}
-		if m.Held && s.run(m.ID) == nil {
-			info.Holder = m.Holder
-		}
-		infos = append(infos, info)
-	}
-	for _, r := range s.all() {
-		i, ok := at[r.id]
-		if !ok {
-			infos = append(infos, RunInfo{ID: r.id, State: snapshot.Running, Scope: r.p.Scope.owner(), Created: r.began})
-			continue
-		}
-		if r.busy.Load() {
-			infos[i].State = snapshot.Running
-		}
-	}
-	slices.SortStableFunc(infos, func(a, b RunInfo) int { return a.Created.Compare(b.Created) })
-	return infos, nil
-}
-
-// RunDetail is what [Supervisor.Inspect] says of a run.
-type RunDetail struct {
-	RunInfo
-	Reason           string        `json:"reason,omitempty"`
-	Note             string        `json:"note,omitempty"`
-	PendingToolCalls []PendingCall `json:"pendingToolCalls,omitempty"`
-	Result           *Result       `json:"result,omitempty"` // of a run that is over
-}
-
-// Inspect says what is kept of a run, whoever owns it: for operators. [ErrNoRun] if there
-// is no such run. What a run waits for is known only of runs in a state directory, as of
-// when they were parked.
-func (s *Supervisor) Inspect(id string) (*RunDetail, error) {
-	runs, err := s.Runs()
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(runs, func(r RunInfo) bool { return r.ID == id })
-	if i < 0 {
-		return nil, ErrNoRun
-	}
-	d := &RunDetail{RunInfo: runs[i]}
-	saved, err := s.store.Load(id)
-	switch {
-	case errors.Is(err, snapshot.ErrBroken):
-		d.Broken = true
-		return d, nil
-	case errors.Is(err, snapshot.ErrUnknown): // it runs for the first time
-		return d, nil
-	case err != nil:
-		return nil, err
-	case len(saved.Record) == 0:
-		return d, nil
-	case saved.Meta.State.Terminal():
-		d.Result = s.again(id)
-		return d, nil
-	}
-	var rec record
-	if err := json.Unmarshal(saved.Record, &rec); err != nil {
-		d.Broken = true
-		return d, nil
-	}
-	d.Reason = ReasonPendingTools
-	if rec.Yielded {
-		d.Reason, d.Note = ReasonYield, rec.Note
-	}
-	d.PendingToolCalls = rec.pending(id, saved.Log)
-	return d, nil
-}
-
-// Quiesce returns when no parked run has a nested call under way that will end by
-// itself: all have settled, or wait for a person or for something long (see [Call.Park]).
-// A program that is about to end calls it so that no tool is cut off at its work.
-func (s *Supervisor) Quiesce(ctx context.Context) error {
-	for _, r := range s.all() {
-		calm := make(chan struct{})
-		select {
-		case r.calm <- calm:
-		case <-r.over:
-			continue
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		select {
-		case <-calm:
-		case <-r.over:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// run gives a run that lives here, or nil.
-func (s *Supervisor) run(id string) *run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs[id]
-}
-
-// all gives the runs that live here.
-func (s *Supervisor) all() []*run {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	runs := make([]*run, 0, len(s.runs))
-	for _, r := range s.runs {
-		runs = append(runs, r)
-	}
-	return runs
-}
-
-func (s *Supervisor) add(r *run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.runs[r.id] = r
-}
-
-func (s *Supervisor) forget(r *run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.runs, r.id)
 }

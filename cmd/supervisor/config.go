@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -85,11 +84,9 @@ func (c *cli) checkConfig(file string, asJSON bool) error {
 		if err != nil {
 			report.Error = err.Error()
 		}
-		b, encodeErr := json.Marshal(report)
-		if encodeErr != nil {
-			return encodeErr
+		if err := c.printJSON(report); err != nil {
+			return err
 		}
-		fmt.Fprintf(c.stdout, "%s\n", b)
 		if err != nil {
 			return exitError(exitUsage)
 		}

@@ -56,3 +56,10 @@ func (p *printer) clean(s string) string {
 		return r
 	}, s)
 }
+
+// printJSON prints v as one line.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

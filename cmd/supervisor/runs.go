@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -150,12 +149,9 @@ func (c *cli) showRun(s *supervisor.Supervisor, id string, asJSON bool) error {
 }
 
 func (c *cli) killRun(ctx context.Context, s *supervisor.Supervisor, id string, asJSON bool) error {
-	info, err := findRun(s, id)
-	if err == nil && info == nil {
-		err = supervisor.ErrNoRun
-	}
+	d, err := s.Inspect(id)
 	if err == nil {
-		err = s.Abort(ctx, id, scopeOf(info))
+		err = s.Abort(ctx, id, scopeOf(d))
 	}
 	if err != nil {
 		return noSuchRun(id, err)
@@ -174,28 +170,8 @@ func noSuchRun(id string, err error) error {
 	return err
 }
 
-// findRun gives what is known of a run, or nil.
-func findRun(s *supervisor.Supervisor, id string) (*supervisor.RunInfo, error) {
-	runs, err := s.Runs()
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range runs {
-		if r.ID == id {
-			return &r, nil
-		}
-	}
-	return nil, nil
-}
-
-func scopeOf(r *supervisor.RunInfo) supervisor.Scope {
+func scopeOf(r *supervisor.RunDetail) supervisor.Scope {
 	return supervisor.Scope{AgentID: r.Scope.AgentID, SessionID: r.Scope.SessionID, SessionKey: r.Scope.SessionKey, AgentRunID: r.Scope.AgentRunID}
-}
-
-func (c *cli) printJSON(v any) error {
-	e := json.NewEncoder(c.stdout)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }
 
 func span(d time.Duration) string { return d.Round(time.Second).String() }

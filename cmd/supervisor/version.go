@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -48,12 +47,7 @@ func (c *cli) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := buildInfo()
 			if asJSON {
-				out, err := json.Marshal(b)
-				if err != nil {
-					return err
-				}
-				_, err = fmt.Fprintf(c.stdout, "%s\n", out)
-				return err
+				return c.printJSON(b)
 			}
 			revision := b.Revision
 			if b.Modified {

@@ -55,22 +55,21 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 	}
 	defer leg.close()
 	// Who can open the state directory is the operator, and may wait for everybody's runs.
-	info, err := findRun(leg.s, id)
-	if err != nil {
+	d, err := leg.s.Inspect(id)
+	switch {
+	case errors.Is(err, supervisor.ErrNoRun): // Wait says so
+	case err != nil:
 		return err
-	}
-	if info != nil {
-		leg.scope = scopeOf(info)
+	default:
+		leg.scope = scopeOf(d)
 		// To go on without a tool that the cell waits for would only fail it.
-		if detail, err := leg.s.Inspect(id); err == nil {
-			if tool := leg.toolbox.missing(detail.PendingToolCalls); tool != "" {
-				return c.refuse(f.json, &usageError{fmt.Errorf("the run waits for tool %q, which is in no --tools file; it was not touched", tool), "give the --tools files that the run was started with"})
-			}
+		if tool := leg.toolbox.missing(d.PendingToolCalls); tool != "" {
+			return c.refuse(f.json, &usageError{fmt.Errorf("the run waits for tool %q, which is in no --tools file; it was not touched", tool), "give the --tools files that the run was started with"})
 		}
 	}
 	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Output: leg.output()}
 	result := leg.s.Wait(ctx, request)
-	if ctx.Err() != nil && result.Code == supervisor.Aborted && info != nil {
+	if ctx.Err() != nil && result.Code == supervisor.Aborted {
 		// A signal ends this program and not the run.
 		if d, err := leg.s.Inspect(id); err == nil && !d.State.Terminal() {
 			result = &supervisor.Result{
