@@ -3,7 +3,7 @@ package supervisor
 import (
 	"time"
 
-	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 )
 
 // result puts the run's result together; fail is nil if the cell completed.
@@ -38,7 +38,7 @@ func (r *run) result(fail *failure) *Result {
 			Worker: WorkerInfo{
 				PeakMemoryBytes: r.usage.PeakBytes,
 				CPUMillis:       millis(r.usage.CPU),
-				Isolation:       layers(r.usage != (process.Exit{})),
+				Isolation:       layers(r.around),
 			},
 			Cell:         r.cell,
 			OmittedBytes: r.omitted,
@@ -61,14 +61,11 @@ func catalogInfo(p Program) CatalogInfo {
 	return info
 }
 
-// layers lists what is around a worker today.
-func layers(started bool) []LayerInfo {
-	if !started {
-		return []LayerInfo{}
-	}
+// layers lists what was around the worker. How to get what was not is the doctor's to say.
+func layers(r isolation.Report) []LayerInfo {
 	infos := []LayerInfo{}
-	for _, name := range process.Layers() {
-		infos = append(infos, LayerInfo{name, "on"})
+	for _, s := range r {
+		infos = append(infos, LayerInfo{Layer: string(s.Layer), State: string(s.State), Reason: s.Reason})
 	}
 	return infos
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process/fakeworker"
 	"go.uber.org/goleak"
 )
@@ -45,10 +46,15 @@ func fakeWith(t *testing.T, behaviour string, opts Options) *Supervisor {
 	leaks := goleak.IgnoreCurrent()
 	before := descriptors(t)
 	opts.Worker, opts.CacheDir = self, fakeworker.Cache(t, behaviour)
+	if opts.Pool == 0 {
+		opts.Pool = -1
+	}
 	s, err := New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Some fakes send signals to themselves, which the first process of a PID namespace cannot.
+	s.without = []isolation.Layer{isolation.PIDNamespace}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -266,15 +272,14 @@ func TestSurroundings(t *testing.T) {
 	}
 	res := fake(t, "surroundings").Exec(context.Background(), Program{Code: "1"})
 	var got struct {
-		Env               int
+		Environ           int
 		Home              bool
 		Stdin, FDs, Argv0 string
 	}
 	if err := json.Unmarshal(res.Value, &got); err != nil {
 		t.Fatalf("%v in %s", err, res.JSON())
 	}
-	// go-plugin's own seven variables at most, and TZ.
-	if got.Home || got.Env > 8 || got.Stdin != "/dev/null" || got.Argv0 != "codemode-worker" {
+	if got.Home || got.Environ != 0 || got.Stdin != "/dev/null" || got.Argv0 != "codemode-worker" {
 		t.Errorf("got %+v", got)
 	}
 	if strings.Contains(res.Error, "s3cr3t") {
@@ -447,7 +452,7 @@ func TestWorkerFile(t *testing.T) {
 	}{
 		{"missing", Options{Worker: dir + "/none"}, "make build"},
 		{"not executable", Options{Worker: plain}, "chmod +x"},
-		{"directory", Options{Worker: dir}, "permission denied"},
+		{"directory", Options{Worker: dir}, "not a file"},
 		{"not in PATH", Options{}, "supervisor.worker"},
 		{"pin", Options{Worker: self, WorkerSHA256: strings.Repeat("0", 64)}, "pins"},
 		{"open cache", Options{Worker: self, CacheDir: open}, "chmod 700"},

@@ -16,3 +16,11 @@ func checkOwner(dir string, info os.FileInfo) error {
 	}
 	return nil
 }
+
+// inode tells files apart that have one name after the other.
+func inode(info os.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Ino)
+	}
+	return 0
+}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -60,6 +61,7 @@ type run struct {
 	leg     *leg
 	timings Timings
 	usage   process.Exit
+	around  isolation.Report // the worker
 	calming []chan<- struct{}
 }
 
@@ -125,7 +127,7 @@ func (r *run) work(a *ask) *end {
 		defer stop()
 	}
 	began := time.Now()
-	release, err := r.s.place(ctx)
+	child, release, err := r.s.place(ctx)
 	r.timings.Queue = millis(time.Since(began))
 	if err != nil {
 		return r.unable(err, r.cancelled(err, "waiting for a free worker"))
@@ -133,19 +135,27 @@ func (r *run) work(a *ask) *end {
 	defer release()
 
 	began = time.Now()
-	child, err := r.s.start(ctx)
+	if child == nil {
+		child, _, err = r.s.start(ctx)
+	}
+	if err == nil {
+		if err = child.Assign(r.p.Limits.MemoryBytes); err != nil {
+			child.Kill(process.KilledStart)
+			r.s.reaped(child)
+		}
+	}
 	r.timings.Start = millis(time.Since(began))
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 			return r.unable(err, r.cancelled(err, "starting a worker"))
 		}
-		r.s.opts.Logger.Error("no worker could be started", "run", r.id, "error", err)
 		return r.unable(err, hostf(RuntimeUnavailable, "code mode cannot run: %v", err))
 	}
 	r.leg = newLeg(child, a)
+	r.around = child.Report
 	e := r.converse(ctx)
-	r.usage = child.Wait()
+	r.usage = r.s.reaped(child)
 	if e.still {
 		r.leg = nil
 		return r.unable(nil, e.fail)
@@ -224,7 +234,7 @@ func (r *run) answer(res *Result) {
 		r.output = nil
 	}
 	a.reply <- res
-	r.timings, r.usage = Timings{}, process.Exit{}
+	r.timings, r.usage, r.around = Timings{}, process.Exit{}, nil
 	r.ledger.tools = 0
 	r.ledger.busy = time.Now()
 }

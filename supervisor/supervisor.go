@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
@@ -31,8 +32,13 @@ type Options struct {
 	// Limits are those of programs that bring none. Zero, as a whole or in a field that
 	// cannot be zero, means [limits.Default].
 	Limits limits.Limits
-	// MaxWorkers bounds the workers at once. 0 means 2 × CPUs (SPEC 13.5).
+	// MaxWorkers bounds the workers at once, spares included. 0 means 2 × CPUs (SPEC 13.5).
 	MaxWorkers int
+	// Pool is how many spare workers are kept: started ahead, locked down, used for one run or
+	// none (SPEC 16.1). A spare takes about 6 MB and saves a cell about 20 ms. 0 means 1, a
+	// negative number none. They are started once the first run has begun, or by
+	// [Supervisor.Warm]; never more than MaxWorkers.
+	Pool int
 	// StateDir is the directory of parked runs. They are then found again by a supervisor
 	// that comes after this one, and seen by others that share the directory (SPEC 14.5).
 	// It is made if it is not there, and must be the user's alone. Empty means that parked
@@ -46,9 +52,10 @@ type Options struct {
 	// (SPEC 13.5).
 	MaxParkedRuns  int
 	MaxParkedBytes int64
-	// Isolation says what must be around a worker. Nothing of it can be had yet beyond the
-	// layers of [Telemetry]; what asks for more fails each run as [RuntimeUnavailable]
-	// (SPEC 15.2). The zero value asks for nothing.
+	// Isolation says what must be around a worker. A host that does not give it fails each run
+	// as [RuntimeUnavailable], naming the layer and how to get it (SPEC 15.2). The zero value
+	// uses what the host offers, and what is missing is logged once.
+	// [Supervisor.SetIsolation] changes it.
 	Isolation limits.IsolationConfig
 	// Logger gets what an operator should know. Nil drops it. It never sees source,
 	// input, results or output.
@@ -72,14 +79,20 @@ type Supervisor struct {
 	adopting sync.Mutex    // one run of another process is taken over at a time
 	wake     chan struct{} // the keeper has to look at the clock again
 
+	pool    *pool
+	breaker breaker
+	without []isolation.Layer // layers that are left out, for tests
+	warned  sync.Once         // of the layers that this host lacks
+
 	mu      sync.Mutex
 	closed  bool             // guarded by mu
 	runs    map[string]*run  // guarded by mu: those that have a goroutine
+	policy  isolation.Policy // guarded by mu
 	spawner *process.Spawner // guarded by mu: made at the first run
-	path    string           // guarded by mu: the worker that spawner starts
+	origin  origin           // guarded by mu: what spawner starts
 
-	wg     sync.WaitGroup // runs and executor calls
-	keeper sync.WaitGroup // the goroutine that drops what is over
+	wg     sync.WaitGroup // runs, executor calls and spawners that are being retired
+	keeper sync.WaitGroup // the goroutines that drop what is over and fill the pool
 }
 
 // errClosed is the cause of an abort by Close.
@@ -98,13 +111,18 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.MaxWorkers == 0 {
 		opts.MaxWorkers = 2 * runtime.NumCPU()
 	}
+	policy, err := isolation.NewPolicy(opts.Isolation)
+	if err != nil {
+		return nil, fmt.Errorf("supervisor: %w", err)
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Supervisor{
 		opts: opts, worker: workerFile{path: opts.Worker, sha256: opts.WorkerSHA256}, places: make(chan struct{}, opts.MaxWorkers),
-		runs: map[string]*run{}, wake: make(chan struct{}, 1),
+		runs: map[string]*run{}, wake: make(chan struct{}, 1), policy: policy,
 	}
+	s.pool = newPool(s, min(max(0, cmp.Or(opts.Pool, 1)), opts.MaxWorkers))
 	bounds := snapshot.Bounds{Runs: opts.MaxParkedRuns, Bytes: opts.MaxParkedBytes}
 	if opts.StateDir == "" {
 		s.store = snapshot.NewMemory(bounds)
@@ -122,6 +140,9 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
 	s.keeper.Go(func() { s.keep(next) })
+	if s.pool.size > 0 {
+		s.keeper.Go(s.pool.keep)
+	}
 	return s, nil
 }
 
@@ -133,8 +154,8 @@ func (s *Supervisor) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.abort(errClosed)
-	s.wg.Wait()
 	s.keeper.Wait()
+	s.wg.Wait()
 	err := s.store.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,53 +231,6 @@ func (s *Supervisor) enter() bool {
 	}
 	s.wg.Add(1)
 	return true
-}
-
-// place waits for the right to have a worker, and gives it back with the returned
-// function.
-func (s *Supervisor) place(ctx context.Context) (release func(), err error) {
-	select {
-	case s.places <- struct{}{}:
-		return func() { <-s.places }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// start starts a worker.
-func (s *Supervisor) start(ctx context.Context) (*process.Child, error) {
-	if err := checkIsolation(s.opts.Isolation); err != nil {
-		return nil, err
-	}
-	spawner, err := s.spawn()
-	if err != nil {
-		return nil, err
-	}
-	return spawner.Start(ctx)
-}
-
-// spawn gives the spawner for the worker that is in force now.
-func (s *Supervisor) spawn() (*process.Spawner, error) {
-	path, err := s.worker.find()
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.spawner != nil && s.path == path {
-		return s.spawner, nil
-	}
-	if s.spawner != nil {
-		// Its children live on; the thread they hang on must, too.
-		return nil, fmt.Errorf("the worker moved from %q to %q; restart the supervisor", s.path, path)
-	}
-	cache, err := cacheDir(s.opts.CacheDir)
-	if err != nil {
-		return nil, err
-	}
-	s.spawner, err = process.NewSpawner(process.Config{Path: path, CacheDir: cache})
-	s.path = path
-	return s.spawner, err
 }
 
 // newID makes a run id of 128 random bits (SPEC 12.2).

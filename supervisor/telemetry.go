@@ -83,10 +83,11 @@ type WorkerInfo struct {
 	Isolation       []LayerInfo `json:"isolation"`
 }
 
-// LayerInfo is one isolation layer's state.
+// LayerInfo is what became of one isolation layer (SPEC 15.1).
 type LayerInfo struct {
-	Layer string `json:"layer"`
-	State string `json:"state"` // "on", "off" or "unavailable"
+	Layer  string `json:"layer"`
+	State  string `json:"state"`            // "on", "off" or "unavailable"
+	Reason string `json:"reason,omitempty"` // why it is not on
 }
 
 // CellInfo says what the source was found to be (SPEC 4.1).

@@ -20,6 +20,7 @@ const (
 	MaxNote         = 1024     // what a guest says when it yields
 	MaxPart         = 1 << 20  // one part of a snapshot
 	maxText         = 64 << 10 // other texts
+	MaxIsolation    = 32 << 10 // Ready.Isolation
 	envelope        = 4096     // keys, numbers and short texts around the big field of a body
 )
 
@@ -150,6 +151,8 @@ type Ready struct {
 	Version string `msgpack:"version"` // build of the worker
 	Engine  string `msgpack:"engine"`  // SHA-256 of the engine's wasm and start image, in hex: what a snapshot fits
 	Fault   string `msgpack:"fault"`   // not empty: the worker cannot run cells, and why
+	// Isolation is what the worker did to itself: the JSON of an isolation.Report.
+	Isolation []byte `msgpack:"isolation"`
 }
 
 // Stage tells what the worker does next, so that a death can be laid at its door.
@@ -263,7 +266,8 @@ func (m *ToolResult) check() string {
 func (m *Interrupt) check() string { return text("reason", m.Reason, 256) }
 
 func (m *Ready) check() string {
-	return first(text("version", m.Version, 256), text("engine", m.Engine, 64), text("fault", m.Fault, 4096))
+	return first(text("version", m.Version, 256), text("engine", m.Engine, 64), text("fault", m.Fault, 4096),
+		atMost("isolation", len(m.Isolation), MaxIsolation), utf8Bytes("isolation", m.Isolation))
 }
 
 func (m *Stage) check() string { return oneOf("name", m.Name, "transform") }

@@ -12,57 +12,91 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"runtime"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/channel"
-	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/serve"
+	"github.com/openclaw/codemode-supervisor/limits/attack"
+	"github.com/openclaw/codemode-supervisor/limits/lockdown"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args)) }
 
 // run is the worker's life, step by step.
-func run(args []string) int {
-	if os.Getenv(workerproto.CookieKey) != workerproto.CookieValue {
+func run(argv []string) int {
+	launch, ok := workerproto.ParseLaunch(argv)
+	if !ok {
 		fmt.Fprintln(os.Stderr, "qjs-worker is started by the supervisor and does nothing by hand.\n"+
 			"hint: supervisor run -e '1 + 2'")
 		return 2
 	}
-	if err := sandbox.CloseInherited(workerproto.ChannelFD + 1); err != nil {
-		fmt.Fprintln(os.Stderr, "qjs-worker:", err)
+	plan, err := lockdown.Decode(launch.Plan)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "qjs-worker: the plan of its lock-down:", err)
 		return 1
 	}
-	engine := serve.Load(cacheDir(args)) // in the background, beside the handshake
+	// A thread for each of many processors would be more than its cgroup allows.
+	runtime.GOMAXPROCS(min(runtime.NumCPU(), 4))
+	lock := lockdown.Begin(plan, workerproto.ChannelFD+1)
+	engine := serve.Load(launch.CacheDir) // in the background, beside the handshake
+	launch.Setenv()
 	handshake()
+	os.Clearenv()
 	socket, err := channel.Open(workerproto.ChannelFD)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "qjs-worker: the channel at descriptor 3:", err)
 		return 1
 	}
 	conn := workerproto.NewConn(socket)
-	os.Clearenv()
 	ready := engine.Wait()
-	if err := sandbox.Lock(); err != nil {
-		ready.Fault = fmt.Sprintf("locking the worker up: %v", err)
+	// Stdin, the pipe of the handshake line, and the pipes that go-plugin put in the place of
+	// stdout and stderr have done their work.
+	if err := lockdown.KeepOnly(int(os.Stderr.Fd()), workerproto.ChannelFD); err != nil {
+		ready.Fault = fmt.Sprintf("closing what the handshake needed: %v", err)
+	}
+	if ready.Isolation, err = json.Marshal(lock.Finish()); err != nil {
+		ready.Fault = fmt.Sprintf("reporting its isolation: %v", err)
 	}
 	if err := conn.Write(&ready); err != nil || ready.Fault != "" {
 		return 1
 	}
 	// The first untrusted byte comes after this line.
+	if launch.Attack {
+		return serveAttack(conn)
+	}
 	return engine.Serve(conn)
 }
 
-func cacheDir(args []string) string {
-	if len(args) > 0 {
-		return args[0]
+// serveAttack makes the one attack that the supervisor names, and says how the kernel answered
+// (SPEC 15.3). On most of them the kernel ends the process.
+func serveAttack(conn *workerproto.Conn) int {
+	command, err := conn.ReadCommand()
+	if err != nil {
+		return 0
 	}
-	return ""
+	start, ok := command.(*workerproto.Start)
+	if !ok {
+		return 1
+	}
+	var last workerproto.Message
+	if outcome, err := attack.Run(string(start.Source)); err != nil {
+		last = &workerproto.Failed{Code: "invalid_input", Phase: "input", Error: err.Error()}
+	} else {
+		last = &workerproto.Done{Value: fmt.Appendf(nil, "%q", outcome)}
+	}
+	if err := conn.Write(last); err != nil {
+		return 1
+	}
+	_, _ = conn.ReadCommand() // until the supervisor kills us
+	return 0
 }
 
 // handshake lets go-plugin tell the supervisor that we are who it started, and returns

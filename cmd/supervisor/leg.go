@@ -54,6 +54,7 @@ func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger) (*su
 		WorkerSHA256:   config.Supervisor.WorkerSHA256,
 		Limits:         config.Limits,
 		MaxWorkers:     config.Supervisor.MaxWorkers,
+		Pool:           -1, // one cell: a spare would only be started to be ended
 		MaxParkedRuns:  config.Supervisor.MaxParkedRuns,
 		MaxParkedBytes: config.Supervisor.MaxParkedBytes,
 		Isolation:      config.Supervisor.Isolation,

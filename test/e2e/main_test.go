@@ -20,12 +20,18 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// roles are what this test binary can be instead of a test: by the environment variable that has
+// its arguments.
+var roles = map[string]func(args string){gatewayEnv: gateway}
+
 // TestMain also is the tools of the stories: this binary, under another name in PATH,
 // is a real program that a tool file's `command` starts.
 func TestMain(m *testing.M) {
-	if args := os.Getenv(gatewayEnv); args != "" {
-		gateway(args)
-		return
+	for name, role := range roles {
+		if args := os.Getenv(name); args != "" {
+			role(args)
+			os.Exit(0)
+		}
 	}
 	testscript.Main(testMain{m}, map[string]func(){
 		"tool-count": toolCount,

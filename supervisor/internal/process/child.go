@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin"
+	"github.com/openclaw/codemode-supervisor/limits/cgroup"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -40,6 +43,8 @@ type Exit struct {
 	// memory, or the kernel's OOM killer was at work while the worker lived and a SIGKILL
 	// that was not ours ended it. A SIGKILL alone proves nothing.
 	OutOfMemory bool
+	// Left is what could not be killed or removed, nil if nothing is left.
+	Left error
 }
 
 // String says it in words for an error message.
@@ -67,29 +72,48 @@ type Child struct {
 	Conn *workerproto.Conn
 	// Ready is what the worker said when it was.
 	Ready workerproto.Ready
+	// Report is what became of every isolation layer.
+	Report isolation.Report
 
 	client *plugin.Client
 	socket *net.UnixConn
 	cmd    *exec.Cmd
+	way    way           // how it was forked
+	group  *cgroup.Group // its own
+	counts bool          // the group counts its OOM kills
+
+	joined  chan struct{} // closed when it is in its group
+	joinErr error         // or why it is not
 
 	mu     sync.Mutex
 	killed Reason // guarded by mu: the first reason stays
 	reaped bool   // guarded by mu: the pid may belong to somebody else
 
+	onExit func() // guarded by mu: called when it is reaped
+
 	gone   chan struct{} // closed when the process is reaped
 	done   chan struct{} // closed when nothing is left
 	oom    int64         // the kernel's count of OOM kills when the worker was started
+	buried func()        // called when nothing is left
 	finish sync.Once
 	stderr tail
 	exit   Exit
 }
 
 // begin is called by the launch when the process runs.
-func (c *Child) begin(cmd *exec.Cmd, socket *net.UnixConn, conn *workerproto.Conn, stderr *os.File) {
+func (c *Child) begin(cmd *exec.Cmd, w way, group *cgroup.Group, counts bool, socket *net.UnixConn, stderr *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cmd, c.socket, c.Conn, c.oom = cmd, socket, conn, oomKills()
+	c.cmd, c.way, c.group, c.counts, c.socket, c.oom = cmd, w, group, counts, socket, oomKills()
+	c.Conn = workerproto.NewConn(socket)
 	c.gone = make(chan struct{})
+	// Beside the worker's own start: it takes milliseconds where the kernel waits for all
+	// processors. bringUp waits for it before the worker gets a byte of a cell.
+	c.joined = make(chan struct{})
+	go func() { // reap waits for it
+		defer close(c.joined)
+		c.joinErr = group.Join(cmd.Process.Pid, w.born)
+	}()
 	drained := make(chan struct{})
 	go func() { // ends when the last holder of the pipe's other end is dead; reap waits for it
 		defer close(drained)
@@ -107,6 +131,8 @@ func (c *Child) reap(drained chan struct{}) {
 	// The leader is a zombie, so its group cannot be anybody else's: what it forked
 	// goes with it.
 	killGroup(c.cmd.Process.Pid)
+	<-c.joined             // by its pid, which is still its own
+	left := c.group.Kill() // what left the process group, too
 	c.mu.Lock()
 	_ = c.cmd.Wait() // the state says all
 	c.reaped = true
@@ -130,11 +156,37 @@ func (c *Child) reap(drained chan struct{}) {
 	}
 	c.exit.Stderr = c.stderr.String()
 	foreignKill := c.exit.Signal == syscall.SIGKILL && c.exit.Killed == NotKilled
-	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && oomKills() > c.oom
+	kills := c.group.Counters().OOMKills
+	if !c.counts {
+		kills = oomKills() - c.oom // of the whole system: better than nothing
+	}
+	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && kills > 0
+	c.exit.Left = errors.Join(left, c.group.Remove())
 	// What it said last can still be read. A descendant that left the group may hold its
 	// end of the channel; nobody waits for that either.
 	_ = c.socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	close(c.gone)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.onExit != nil {
+		c.onExit()
+	}
+}
+
+// OnExit has f called when the process has ended. f must not block.
+func (c *Child) OnExit(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.onExit = f; c.reaped {
+		f()
+	}
+}
+
+// Alive tells whether the process has not ended yet.
+func (c *Child) Alive() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.reaped
 }
 
 // exited is closed when the process is reaped; never before it was started.
@@ -185,6 +237,7 @@ func (c *Child) Wait() Exit {
 			c.Conn.Close()
 		}
 		close(c.done)
+		c.buried()
 	})
 	<-c.done
 	return c.exit

@@ -10,17 +10,16 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/workerproto"
+	"golang.org/x/sys/unix"
 )
-
-// argv0 is what ps shows.
-const argv0 = "codemode-worker"
 
 // launch is go-plugin's view of a child: it implements runner.Runner.
 type launch struct {
 	spawner   *Spawner
 	child     *Child
-	env       []string // go-plugin's own variables and the cookie, nothing of ours
+	env       []string // go-plugin's own variables and the cookie, nothing of ours; the worker gets them as arguments
 	socketDir string
 	handshake io.ReadCloser
 }
@@ -53,28 +52,78 @@ func (l *launch) Start(ctx context.Context) (err error) {
 		return err
 	}
 	defer errW.Close()
-	cmd := &exec.Cmd{
-		Path:        l.spawner.cfg.Path,
-		Args:        []string{argv0, l.spawner.cfg.CacheDir},
-		Env:         append([]string{"TZ="}, l.env...), // TZ: no look at /etc/localtime after the lock-down
-		Dir:         "/",
-		Stdin:       nil, // /dev/null
-		Stdout:      outW,
-		Stderr:      errW,
-		ExtraFiles:  []*os.File{theirs},
-		SysProcAttr: attributes(),
-	}
-	started := make(chan error)
-	l.spawner.forks <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	group, err := l.spawner.newGroup()
+	if err != nil {
 		socket.Close()
 		outR.Close()
 		errR.Close()
-		return startHint(l.spawner.cfg.Path, err)
+		return err
+	}
+	cmd, w, err := l.spawner.fork(group.FD(), func(w way) *exec.Cmd {
+		return &exec.Cmd{
+			Path: l.spawner.cfg.Path,
+			// Not in the environment: /proc/PID/environ is to be empty (SPEC 15.1).
+			Args: workerproto.Launch{
+				CacheDir: l.spawner.cfg.CacheDir, Plan: l.spawner.plan(w).Encode(), Vars: l.env, Attack: l.spawner.cfg.Attack,
+			}.Args(),
+			Env:        []string{},
+			Dir:        "/",
+			Stdin:      nil, // /dev/null
+			Stdout:     outW,
+			Stderr:     errW,
+			ExtraFiles: []*os.File{theirs},
+		}
+	})
+	if err != nil {
+		socket.Close()
+		outR.Close()
+		errR.Close()
+		return errors.Join(startHint(l.spawner.cfg.Path, err), group.Remove())
 	}
 	l.handshake = &firstLine{r: outR}
-	l.child.begin(cmd, socket, workerproto.NewConn(socket), errR)
+	counts := l.spawner.hostReport().Get(isolation.CgroupMemory).State == isolation.On
+	l.child.begin(cmd, w, group, counts, socket, errR)
 	return nil
+}
+
+// fork forks the worker in the best way that this host allows. Once it is known which one
+// that is there is no other: what could be had before and cannot now is an error, not a
+// worker with one wall less.
+func (s *Spawner) fork(cgroupFD int, command func(way) *exec.Cmd) (*exec.Cmd, way, error) {
+	if err := unix.Access(s.cfg.Path, unix.X_OK); err != nil {
+		return nil, way{}, &os.PathError{Op: "execute", Path: s.cfg.Path, Err: err}
+	}
+	uid, gid := s.identity()
+	try := func(w way) (*exec.Cmd, error) {
+		cmd := command(w)
+		cmd.SysProcAttr = w.attributes(uid, gid, cgroupFD)
+		started := make(chan error)
+		s.forks <- func() { started <- cmd.Start() }
+		return cmd, <-started
+	}
+	if w := s.found.Load(); w != nil {
+		cmd, err := try(*w)
+		return cmd, *w, err
+	}
+	var why error // the last refusal that cost a namespace
+	for _, w := range s.ways(cgroupFD >= 0) {
+		w.why = why
+		if err := s.cfg.Policy.CheckKnown(w.report(s)); err != nil {
+			return nil, w, err // no worker is started
+		}
+		cmd, err := try(w)
+		if err == nil {
+			s.found.Store(&w)
+			return cmd, w, nil
+		}
+		if !refused(err) {
+			return nil, w, err
+		}
+		if !w.born { // else it may only have been the cgroup
+			why = err
+		}
+	}
+	return nil, way{}, why
 }
 
 // startHint says what to do about a worker that cannot be executed.

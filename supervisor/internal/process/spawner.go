@@ -1,31 +1,40 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"github.com/openclaw/codemode-supervisor/limits/cgroup"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
 // Config says which program is the worker and how it is started.
 type Config struct {
-	Path         string        // the worker's binary, absolute
-	CacheDir     string        // its compiled-code cache, "" for one that lasts as long as the Spawner
-	StartTimeout time.Duration // from fork to ready; 0 means 10 s
+	Path         string            // the worker's binary, absolute
+	CacheDir     string            // its compiled-code cache, "" for one that lasts as long as the Spawner
+	StartTimeout time.Duration     // from fork to ready; 0 means 10 s
+	Policy       isolation.Policy  // what must be around a worker
+	Without      []isolation.Layer // layers that are left out: tests, and benchmarks of single layers
+	Attack       bool              // start workers that make attacks (SPEC 15.3)
 }
 
 // Spawner starts workers. Safe for concurrent use.
@@ -38,26 +47,50 @@ type Spawner struct {
 	forks chan func()
 	wg    sync.WaitGroup
 	close sync.Once
+
+	mu       sync.Mutex
+	closed   bool           // guarded by mu
+	children sync.WaitGroup // those that are not buried yet
+
+	groups *cgroup.Host        // nil if all of its layers are left out
+	found  atomic.Pointer[way] // how this host lets us fork; nil: not tried yet
+	uids   atomic.Uint32       // the last uid that was picked
 }
 
-// NewSpawner makes a Spawner. Close it after its last child is gone.
-func NewSpawner(cfg Config) (*Spawner, error) {
+// NewSpawner makes a Spawner. The caller must Close it. It fails with an
+// *[isolation.MissingError] if it is known already that the host lacks a layer which the
+// policy requires.
+func NewSpawner(cfg Config) (_ *Spawner, err error) {
 	if cfg.StartTimeout == 0 {
 		cfg.StartTimeout = 10 * time.Second
 	}
-	dir, lock, err := runtimeDir()
-	if err != nil {
-		return nil, fmt.Errorf("making the runtime directory: %w", err)
+	if uid, gid := cfg.Policy.Identity(); (uid != 0 || gid != 0) && os.Geteuid() != 0 {
+		return nil, fmt.Errorf("supervisor.isolation.uid and gid are %d and %d, and only root can give a worker another identity: run the supervisor as root, or leave them out", uid, gid)
 	}
-	if cfg.CacheDir == "" {
-		cfg.CacheDir = filepath.Join(dir, "code")
-		if err := os.Mkdir(cfg.CacheDir, 0o700); err != nil {
-			lock.Close()
-			_ = os.RemoveAll(dir) // the next one to start would remove it, too
+	s := &Spawner{cfg: cfg, forks: make(chan func())}
+	s.uids.Store(rand.Uint32N(uidCount))
+	if len(cgroupLayers(cfg.Without)) > 0 {
+		if s.groups, err = cgroup.Open(cfg.Policy.CgroupParent()); err != nil {
 			return nil, err
 		}
 	}
-	s := &Spawner{cfg: cfg, dir: dir, lock: lock, forks: make(chan func())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.release())
+		}
+	}()
+	if err := cfg.Policy.CheckKnown(s.hostReport()); err != nil {
+		return nil, err
+	}
+	if s.dir, s.lock, err = runtimeDir(); err != nil {
+		return nil, fmt.Errorf("making the runtime directory: %w", err)
+	}
+	if s.cfg.CacheDir == "" {
+		s.cfg.CacheDir = filepath.Join(s.dir, "code")
+		if err := os.Mkdir(s.cfg.CacheDir, 0o700); err != nil {
+			return nil, err
+		}
+	}
 	s.wg.Go(func() {
 		runtime.LockOSThread() // for ever: the thread ends with this goroutine
 		for fork := range s.forks {
@@ -67,14 +100,68 @@ func NewSpawner(cfg Config) (*Spawner, error) {
 	return s, nil
 }
 
-// Close ends the forking thread and removes the runtime directory. Children must be
-// gone: the kernel kills what is left. It may be called twice.
-func (s *Spawner) Close() error {
-	s.close.Do(func() { close(s.forks) })
-	s.wg.Wait()
-	err := os.RemoveAll(s.dir)
-	s.lock.Close()
+// cgroupLayers gives those of the cgroup layers that are not left out.
+func cgroupLayers(without []isolation.Layer) []isolation.Layer {
+	return slices.DeleteFunc([]isolation.Layer{isolation.CgroupMemory, isolation.CgroupPids, isolation.CgroupCPU}, func(l isolation.Layer) bool {
+		return slices.Contains(without, l)
+	})
+}
+
+// The uids that workers of a supervisor that is root get, one each: far above those of
+// users, of containers (/etc/subuid) and of systemd.
+const (
+	uidBase  = 2_000_000_000
+	uidCount = 100_000_000
+)
+
+// identity picks a worker's uid and gid on the host. Only a worker with an identity mapped
+// to it uses them.
+func (s *Spawner) identity() (uid, gid int) {
+	u, g := s.cfg.Policy.Identity()
+	picked := uidBase + s.uids.Add(1)%uidCount
+	return int(cmp.Or(u, picked)), int(cmp.Or(g, u, picked))
+}
+
+// newGroup makes a worker's cgroup.
+func (s *Spawner) newGroup() (*cgroup.Group, error) {
+	if s.groups == nil {
+		return new(cgroup.Group), nil
+	}
+	return s.groups.New(groupLimits(s.cfg.Without))
+}
+
+// Report gives what is known of the layers before a worker is started.
+func (s *Spawner) Report() isolation.Report { return s.hostReport().Complete() }
+
+// ErrClosed is what Start gives after Close has begun.
+var ErrClosed = errors.New("the spawner is closed")
+
+// Close waits for the last child to be gone, ends the forking thread, and removes the cgroup
+// and the runtime directory. It may be called twice.
+func (s *Spawner) Close() (err error) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.children.Wait()
+	s.close.Do(func() {
+		close(s.forks)
+		s.wg.Wait()
+		err = s.release()
+	})
 	return err
+}
+
+// release frees what outlives a process.
+func (s *Spawner) release() error {
+	var errs []error
+	if s.groups != nil {
+		errs = append(errs, s.groups.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, os.RemoveAll(s.dir))
+		s.lock.Close()
+	}
+	return errors.Join(errs...)
 }
 
 // A StartError says why no worker came to be ready.
@@ -95,11 +182,19 @@ func (e *StartError) Error() string {
 func (e *StartError) Unwrap() error { return e.Err }
 
 // Start starts a worker and waits until it is ready. ctx bounds the start; it does not
-// stop a worker that is ready. The caller must end the child with [Child.Kill].
+// stop a worker that is ready. The caller must end the child with [Child.Kill] and
+// [Child.Wait]. The error is [ErrClosed], an *[isolation.MissingError] or a *[StartError].
 func (s *Spawner) Start(ctx context.Context) (*Child, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, ErrClosed
+	}
+	s.children.Add(1)
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
 	defer cancel()
-	child := &Child{done: make(chan struct{})}
+	child := &Child{buried: s.children.Done, done: make(chan struct{})}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion:  workerproto.Version,
@@ -128,8 +223,14 @@ func (s *Spawner) Start(ctx context.Context) (*Child, error) {
 	}
 	child.Kill(KilledStart)
 	exit := child.Wait()
+	if exit.Left != nil {
+		err = errors.Join(err, exit.Left)
+	}
 	var fault workerFault
+	var missing *isolation.MissingError
 	switch {
+	case errors.As(err, &missing):
+		return nil, missing // no fault of the worker's
 	case errors.As(err, &fault): // it says itself why, and ends
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was not ready in time (%w)", context.Cause(ctx))
@@ -171,6 +272,12 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 		return workerFault(ready.Fault)
 	}
 	child.Ready = *ready
+	if <-child.joined; child.joinErr != nil {
+		return child.joinErr
+	}
+	if err := s.enclose(child); err != nil {
+		return err
+	}
 	return child.socket.SetReadDeadline(time.Time{})
 }
 

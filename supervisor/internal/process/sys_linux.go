@@ -10,12 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts the worker into a session and group of its own and ties its life to
-// ours: the kernel kills it when the thread that forked it ends.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 func rawSocketPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -56,11 +50,4 @@ func oomKills() int64 {
 		}
 	}
 	return 0
-}
-
-// Layers names what keeps a worker apart on this system: a session and process group
-// of its own, an environment and descriptors that hold nothing of ours, resource
-// limits, no_new_privs, and death with its parent.
-func Layers() []string {
-	return []string{"process_group", "environment", "descriptors", "rlimits", "no_new_privs", "parent_death"}
 }

@@ -10,10 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes puts the worker into a session and group of its own. There is no
-// parent-death signal here: the worker ends when it sees its channel close.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
-
 func rawSocketPair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock() // no SOCK_CLOEXEC
 	defer syscall.ForkLock.RUnlock()
@@ -52,6 +48,3 @@ func peakBytes(state *os.ProcessState) int64 {
 
 // oomKills is not known here.
 func oomKills() int64 { return 0 }
-
-// Layers names what keeps a worker apart on this system.
-func Layers() []string { return []string{"process_group", "environment"} }

@@ -199,6 +199,9 @@ func (vm *VM) SetMemoryLimit(bytes int64) error {
 	if bytes <= 0 || bytes > 1<<30 {
 		return fmt.Errorf("engine: memory limit %d is outside 1 to %d bytes", bytes, 1<<30)
 	}
+	if unlimited {
+		return nil
+	}
 	vm.limit = vm.base + uint32(bytes)
 	vm.lin.limit = min(uint64(vm.start)+uint64(bytes)+uint64(bytes)/8+slack, maxPages*wasmPage)
 	_, err := vm.call("qjs_set_memory_limit", uint64(vm.limit))

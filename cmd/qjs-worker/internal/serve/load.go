@@ -11,7 +11,6 @@ import (
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/cell"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
-	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/sandbox"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -33,14 +32,13 @@ type Engine struct {
 	stop   stop
 	host   host
 
-	// What the process does to itself; tests put something else here.
-	limitData func(guestBytes uint64) error
-	exit      func(code int)
+	// How the process ends; tests put something else here.
+	exit func(code int)
 }
 
 // Load begins to load the engine and returns at once.
 func Load(cacheDir string) *Engine {
-	e := &Engine{loaded: make(chan struct{}), limitData: sandbox.LimitData, exit: os.Exit}
+	e := &Engine{loaded: make(chan struct{}), exit: os.Exit}
 	e.host.engine = e
 	go func() { // Wait waits for it
 		defer close(e.loaded)

@@ -81,9 +81,7 @@ func (w *partWriter) flush() error {
 func (l *loop) resume(m *workerproto.Resume) workerproto.Message {
 	began := time.Now()
 	l.host.begin(l.conn, m.OutputBytes, m.TruncateOutput, m.MaxPending)
-	if err := l.begin(m.BudgetMillis, m.MemoryBytes); err != nil {
-		return l.fail("internal_error", "host", err.Error())
-	}
+	l.begin(m.BudgetMillis)
 	l.parser.Close() // a run is parsed once
 	parts := &partReader{conn: l.conn}
 	s, err := l.readSnapshot(parts, m.MemoryBytes)

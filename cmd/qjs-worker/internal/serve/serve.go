@@ -56,9 +56,7 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 // run runs the cell and gives the last event.
 func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	l.host.begin(l.conn, start.OutputBytes, start.TruncateOutput, start.MaxPending)
-	if err := l.begin(start.BudgetMillis, start.MemoryBytes); err != nil {
-		return l.fail("internal_error", "host", err.Error())
-	}
+	l.begin(start.BudgetMillis)
 	program, err := l.prepare(start)
 	if err != nil {
 		return l.refuse(err)
@@ -74,10 +72,9 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	return l.drain()
 }
 
-// begin sets the limits of the leg.
-func (l *loop) begin(budgetMillis uint32, memoryBytes uint64) error {
+// begin starts the clock of the leg.
+func (l *loop) begin(budgetMillis uint32) {
 	l.stop.after(time.Duration(budgetMillis) * time.Millisecond)
-	return l.limitData(memoryBytes)
 }
 
 // prepare turns the source into a program and says so.

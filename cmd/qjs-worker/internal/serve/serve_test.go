@@ -41,7 +41,6 @@ type peer struct {
 func worker(t testing.TB, tweak ...func(*Engine)) *peer {
 	t.Helper()
 	e := Load(codeCache)
-	e.limitData = func(uint64) error { return nil }
 	exits := make(chan int, 1)
 	e.exit = func(code int) { exits <- code }
 	if ready := e.Wait(); ready.Fault != "" {

@@ -53,10 +53,12 @@ type worker struct {
 
 // Main runs the chosen behaviour and does not return, if this process is a worker.
 func Main() {
-	if os.Getenv(workerproto.CookieKey) == "" || len(os.Args) < 2 {
+	launch, ok := workerproto.ParseLaunch(os.Args)
+	if !ok {
 		return
 	}
-	name := filepath.Base(os.Args[1])
+	launch.Setenv()
+	name := filepath.Base(launch.CacheDir)
 	if f := early[name]; f != nil {
 		f()
 		os.Exit(0)
@@ -126,14 +128,22 @@ var behaviours = map[string]func(*worker){
 				fds = append(fds, target)
 			}
 		}
-		env := os.Environ()
 		stdin, _ := os.Readlink("/proc/self/fd/0")
+		environ, _ := os.ReadFile("/proc/self/environ")
 		w.begin()
-		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, `{"env":%d,"home":%t,"stdin":%q,"fds":%q,"argv0":%q}`, len(env), os.Getenv("HOME") != "", stdin, strings.Join(fds, " "), os.Args[0])})
+		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, `{"environ":%d,"home":%t,"stdin":%q,"fds":%q,"argv0":%q}`, len(environ), os.Getenv("HOME") != "", stdin, strings.Join(fds, " "), os.Args[0])})
 		block()
 	},
-	"not-ready":     func(w *worker) { block() },
-	"ready-fault":   func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); os.Exit(1) },
+	"not-ready":   func(w *worker) { block() },
+	"ready-fault": func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); os.Exit(1) },
+	"says-locked": func(w *worker) {
+		w.conn.Write(&workerproto.Ready{Engine: Engine, Isolation: []byte(`[{"layer":"seccomp","state":"on"}]`)})
+		block()
+	},
+	"says-nonsense": func(w *worker) {
+		w.conn.Write(&workerproto.Ready{Engine: Engine, Isolation: []byte(`[{"layer":"magic","state":"on"}]`)})
+		block()
+	},
 	"ready-lie":     func(w *worker) { w.conn.Write(&workerproto.Idle{}); block() },
 	"frame-version": func(w *worker) { w.raw.Write([]byte{'c', 'm', 9, 128, 0, 0, 0, 0}); block() },
 	"crash": func(w *worker) {

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package lockdown
+
+const cgo = false

@@ -1,0 +1,119 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/openclaw/codemode-supervisor/limits/attack"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/workerproto"
+)
+
+// Examine starts a worker, whatever the policy requires, and says what became of every
+// isolation layer (SPEC 15.3). No untrusted byte reaches that worker. If none can be started,
+// the report has what is known without one, and the error says why.
+func (s *Supervisor) Examine(ctx context.Context) (isolation.Report, error) {
+	spawner, err := s.examiner(false)
+	if err != nil {
+		return isolation.Report{}.Complete(), err
+	}
+	defer s.close(spawner)
+	child, err := spawner.Start(ctx)
+	if err != nil {
+		return spawner.Report(), err
+	}
+	child.Kill(process.KilledDone)
+	s.reaped(child)
+	return child.Report, nil
+}
+
+// Policy is what must be around a worker: Options.Isolation, or what [Supervisor.SetIsolation]
+// was given last.
+func (s *Supervisor) Policy() isolation.Policy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.policy
+}
+
+// examiner makes a spawner that starts workers even if they lack what the policy requires.
+func (s *Supervisor) examiner(attacks bool) (*process.Spawner, error) {
+	path, err := s.worker.find()
+	if err != nil {
+		return nil, err
+	}
+	return s.newSpawner(path, s.Policy().Lenient(), attacks)
+}
+
+// AttackResult is how the kernel answered one attack from inside a worker.
+type AttackResult struct {
+	attack.Attack
+	Outcome string // "OK", an errno's name, or the signal that ended the worker: "SIGSYS"
+	attack.Verdict
+}
+
+// Attack makes every attack of package attack from inside a worker of its own, locked down as
+// all are, and hands each result to each, in order (SPEC 15.3). The error is that of a worker
+// that could not be started or attacked.
+func (s *Supervisor) Attack(ctx context.Context, each func(AttackResult)) error {
+	spawner, err := s.examiner(true)
+	if err != nil {
+		return err
+	}
+	defer s.close(spawner)
+	for _, a := range attack.All() {
+		result, err := s.attack(ctx, spawner, a)
+		if err != nil {
+			return fmt.Errorf("attack %q: %w", a.Name, err)
+		}
+		each(result)
+	}
+	return nil
+}
+
+func (s *Supervisor) attack(ctx context.Context, spawner *process.Spawner, a attack.Attack) (AttackResult, error) {
+	child, err := spawner.Start(ctx)
+	if err != nil {
+		return AttackResult{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { child.Kill(process.KilledAbort) })
+	defer stop()
+	outcome, err := answer(child, a.Name)
+	if err != nil {
+		child.AwaitExit(grace)
+	}
+	child.Kill(process.KilledDone)
+	exit := s.reaped(child)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return AttackResult{}, context.Cause(ctx)
+	case exit.Signal == syscall.SIGSYS:
+		outcome = "SIGSYS"
+	default:
+		return AttackResult{}, fmt.Errorf("the worker did not say how it went: %w (worker %s)", err, exit)
+	}
+	return AttackResult{a, outcome, a.Judge(outcome, child.Report)}, nil
+}
+
+// answer has a worker make an attack.
+func answer(child *process.Child, name string) (string, error) {
+	if err := child.Conn.Write(&workerproto.Start{Source: []byte(name)}); err != nil {
+		return "", err
+	}
+	event, err := child.Conn.ReadEvent()
+	if err != nil {
+		return "", err
+	}
+	switch m := event.(type) {
+	case *workerproto.Done:
+		var outcome string
+		return outcome, json.Unmarshal(m.Value, &outcome)
+	case *workerproto.Failed:
+		return "", errors.New(m.Error)
+	}
+	return "", &workerproto.Violation{Type: event.Type(), Reason: "an attack ends with done or failed"}
+}

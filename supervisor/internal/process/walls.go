@@ -1,0 +1,141 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/limits/cgroup"
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
+	"github.com/openclaw/codemode-supervisor/limits/lockdown"
+)
+
+// processRoom is what the Go part of a worker may use beside the guest's memory: its
+// heap, the TypeScript transformer's stack, and both sides' copies of a big frame.
+const processRoom = 320 << 20
+
+// processBytes is what the cgroup of a worker gets whose guest may use guestBytes: the third
+// wall of SPEC 13.3.
+func processBytes(guestBytes int64) uint64 {
+	return uint64(guestBytes + guestBytes/8 + processRoom)
+}
+
+// dataBytes is its RLIMIT_DATA. That counts memory that was never touched, too, so it is
+// above the cgroup's limit, whose OOM killer leaves a trace; where there is no cgroup it is
+// the wall.
+func dataBytes(guestBytes int64) uint64 { return processBytes(guestBytes) + 128<<20 }
+
+const (
+	// A guest runs on one thread. What is above that is for the Go runtime's collector.
+	workerCPUs = 1.5
+
+	// A worker has fewer than twenty threads, and forks nothing.
+	workerPids = 64
+
+	// A leg takes 60 s at most, on workerCPUs. This is for a worker whose supervisor does
+	// not get to kill it.
+	workerCPUSeconds = 180
+)
+
+// groupLimits are those of a worker's cgroup before it is known what its guest may use.
+func groupLimits(without []isolation.Layer) cgroup.Limits {
+	l := cgroup.Limits{MemoryBytes: processBytes(0), Pids: workerPids, CPUs: workerCPUs}
+	if slices.Contains(without, isolation.CgroupMemory) {
+		l.MemoryBytes = 0
+	}
+	if slices.Contains(without, isolation.CgroupPids) {
+		l.Pids = 0
+	}
+	if slices.Contains(without, isolation.CgroupCPU) {
+		l.CPUs = 0
+	}
+	return l
+}
+
+// plan is what a worker has to know of its surroundings to lock itself up.
+func (s *Spawner) plan(w way) lockdown.Plan {
+	maxGuest := int64(1 << 30) // the upper end of memoryLimitBytes
+	for _, f := range limits.Fields() {
+		if f.Path == "tools.codeMode.memoryLimitBytes" {
+			maxGuest = f.Max
+		}
+	}
+	return lockdown.Plan{
+		User: w.user, Mount: w.has(isolation.MountNamespace), ParentDeath: true,
+		// The exact number is set from outside when the guest's is known ([Child.Assign]).
+		DataBytes: dataBytes(maxGuest), CPUSeconds: workerCPUSeconds,
+		Without: s.cfg.Without,
+	}
+}
+
+// selfLayers are those that a worker applies by itself.
+var selfLayers = []isolation.Layer{
+	isolation.Environment, isolation.Descriptors, isolation.EmptyRoot, isolation.Rlimits, isolation.OOMScore, isolation.Capabilities,
+	isolation.NoNewPrivs, isolation.LandlockFiles, isolation.LandlockNetwork, isolation.LandlockScopes, isolation.Seccomp,
+}
+
+// selfReport reads what a worker says that it did to itself, before its first untrusted
+// byte. About the layers that are not its own it can only say that one is lost: a
+// parent-death signal that could not be armed again, a user that it could not become.
+func selfReport(text []byte) (isolation.Report, error) {
+	var said, r isolation.Report
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &said); err != nil {
+			return nil, fmt.Errorf("reading the worker's isolation report: %w", err)
+		}
+	}
+	for _, s := range said {
+		switch {
+		case !slices.Contains(isolation.Layers(), s.Layer):
+			return nil, fmt.Errorf("the worker reports about %.40q, which is no isolation layer", string(s.Layer))
+		case s.State != isolation.On || slices.Contains(selfLayers, s.Layer):
+			r.Set(s)
+		}
+	}
+	return r, nil
+}
+
+// enclose compares what is around a worker that is ready with the policy, before it gets
+// its first untrusted byte (SPEC 15.2).
+func (s *Spawner) enclose(child *Child) error {
+	self, err := selfReport(child.Ready.Isolation)
+	if err != nil {
+		return err
+	}
+	r := s.hostReport()
+	r.Merge(child.way.report(s))
+	r.Merge(self)
+	if err := verify(child.Pid(), r); err != nil {
+		return err
+	}
+	child.Report = r.Complete()
+	return s.cfg.Policy.Check(child.Report)
+}
+
+// hostReport is what is known before a worker is forked.
+func (s *Spawner) hostReport() isolation.Report {
+	r := parentLayers()
+	if s.groups != nil {
+		r.Merge(s.groups.Report())
+	}
+	for _, layer := range s.cfg.Without {
+		r.Set(isolation.Status{Layer: layer, State: isolation.Off, Reason: "left out on purpose"})
+	}
+	return r
+}
+
+// Assign gives a worker the limits of the run that it is for: what its guest may use, and
+// with it the process. It comes before the first untrusted byte. The error is the run's end:
+// a wall that should be there is not.
+func (c *Child) Assign(guestBytes int64) error {
+	var errs []error
+	if c.Report.Get(isolation.CgroupMemory).State == isolation.On {
+		errs = append(errs, c.group.SetMemory(processBytes(guestBytes)))
+	}
+	if c.Report.Get(isolation.Rlimits).State == isolation.On {
+		errs = append(errs, limitData(c.Pid(), dataBytes(guestBytes)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,213 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/openclaw/codemode-supervisor/limits/isolation"
+	"golang.org/x/sys/unix"
+)
+
+// namespace is a kind of namespace: its layer, its flag for clone(2) and its name in
+// /proc/PID/ns (namespaces(7)).
+type namespace struct {
+	layer isolation.Layer
+	flag  uintptr
+	file  string
+}
+
+var namespaces = []namespace{
+	{isolation.UserNamespace, unix.CLONE_NEWUSER, "user"},
+	{isolation.MountNamespace, unix.CLONE_NEWNS, "mnt"},
+	{isolation.PIDNamespace, unix.CLONE_NEWPID, "pid"},
+	{isolation.NetworkNamespace, unix.CLONE_NEWNET, "net"},
+	{isolation.IPCNamespace, unix.CLONE_NEWIPC, "ipc"},
+	{isolation.UTSNamespace, unix.CLONE_NEWUTS, "uts"},
+	{isolation.CgroupNamespace, unix.CLONE_NEWCGROUP, "cgroup"},
+}
+
+// way is one way to fork a worker.
+type way struct {
+	user   bool // in a user namespace of its own
+	mapped bool // whose root is a uid of its own, which takes a supervisor that is root
+	others []namespace
+	born   bool // in its cgroup, by CLONE_INTO_CGROUP (Linux 5.7)
+	why    error
+}
+
+func (w way) has(layer isolation.Layer) bool {
+	return slices.ContainsFunc(w.others, func(n namespace) bool { return n.layer == layer })
+}
+
+// ways lists the ways to fork, the best one first. Which of them this kernel, this user and
+// this container allow is found by trying.
+func (s *Spawner) ways(born bool) []way {
+	var others []namespace
+	user := false
+	for _, n := range namespaces {
+		if _, err := os.Stat("/proc/self/ns/" + n.file); err != nil || slices.Contains(s.cfg.Without, n.layer) {
+			continue
+		}
+		if n.layer == isolation.UserNamespace {
+			user = true
+		} else {
+			others = append(others, n)
+		}
+	}
+	root := os.Geteuid() == 0
+	var all []way
+	add := func(w way) {
+		if w.born = true; born {
+			all = append(all, w)
+		}
+		w.born = false
+		all = append(all, w)
+	}
+	if user {
+		if root {
+			add(way{user: true, mapped: true, others: others})
+		}
+		add(way{user: true, others: others})
+	}
+	if root {
+		add(way{others: others})
+	}
+	add(way{})
+	return all
+}
+
+// attributes are what clone(2) and exec need for it.
+func (w way) attributes(uid, gid, cgroupFD int) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	for _, n := range w.others {
+		a.Cloneflags |= n.flag
+	}
+	if w.born {
+		a.UseCgroupFD, a.CgroupFD = true, cgroupFD
+	}
+	if !w.user {
+		return a
+	}
+	a.Cloneflags |= unix.CLONE_NEWUSER
+	if !w.mapped {
+		uid, gid = os.Geteuid(), os.Getegid()
+	} else {
+		// It begins as our uid, which is none inside, so that it can still read the code cache;
+		// these are for becoming the other one, and for emptying its root. It gives them up with
+		// the rest (capabilities(7), "ambient").
+		a.AmbientCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
+		a.GidMappingsEnableSetgroups = true
+	}
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}}
+	return a
+}
+
+// refused tells that the kernel did not want to fork in this way; a worse one may do.
+func refused(err error) bool {
+	for _, no := range []error{
+		unix.EPERM, unix.EACCES, // not allowed: sysctl, seccomp, AppArmor, the cgroup's owner
+		unix.ENOSPC, unix.EUSERS, // /proc/sys/user/max_*_namespaces, nesting
+		unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EBUSY, unix.EBADF, // not in this kernel, not into this cgroup
+	} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// report says which namespaces the way has, and why it lacks the others.
+func (w way) report(s *Spawner) isolation.Report {
+	var r isolation.Report
+	for _, n := range namespaces {
+		switch {
+		case slices.Contains(s.cfg.Without, n.layer):
+		case n.layer == isolation.UserNamespace && w.user, w.has(n.layer):
+			r.On(n.layer)
+		default:
+			status := isolation.Status{Layer: n.layer, State: isolation.Unavailable, Remedy: namespaceRemedy()}
+			if _, err := os.Stat("/proc/self/ns/" + n.file); err != nil {
+				status.Reason, status.Remedy = "this kernel was built without it", "use a kernel that has it (namespaces(7))"
+			} else if w.why != nil {
+				status.Reason = fmt.Sprintf("clone(2) for it failed: %v", w.why)
+			}
+			r.Set(status)
+		}
+	}
+	return r
+}
+
+// namespaceRemedy looks for the switch that is off.
+func namespaceRemedy() string {
+	read := func(path string) string {
+		b, _ := os.ReadFile(path)
+		return strings.TrimSpace(string(b))
+	}
+	switch {
+	case read("/proc/sys/user/max_user_namespaces") == "0":
+		return "sysctl -w user.max_user_namespaces=10000"
+	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return "sysctl -w kernel.unprivileged_userns_clone=1"
+	case read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "allow user namespaces for the supervisor in an AppArmor profile (userns,), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	}
+	return "in a container, allow clone(2) with namespaces in its seccomp profile, or run the supervisor outside of it"
+}
+
+// parentLayers are the layers that every fork here has.
+func parentLayers() isolation.Report {
+	var r isolation.Report
+	r.On(isolation.ProcessGroup)
+	r.On(isolation.ParentDeath)
+	return r
+}
+
+// limitData lowers a worker's RLIMIT_DATA from outside (prlimit(2)): behind its seccomp
+// filter it cannot do so itself.
+func limitData(pid int, bytes uint64) error {
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes}, nil); err != nil {
+		return fmt.Errorf("setting RLIMIT_DATA of worker %d to %d: %w", pid, bytes, err)
+	}
+	return nil
+}
+
+// verify compares a worker's report with what the kernel says of the process (proc(5),
+// /proc/PID/status). A /proc that does not show it, as one mounted with hidepid, shows no
+// contradiction.
+func verify(pid int, r isolation.Report) error {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return nil
+	}
+	status := map[string]string{}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			status[name] = strings.TrimSpace(value)
+		}
+	}
+	const none = "0000000000000000"
+	for _, c := range []struct {
+		layer isolation.Layer
+		field string
+		want  string
+	}{
+		{isolation.Seccomp, "Seccomp", "2"},
+		{isolation.NoNewPrivs, "NoNewPrivs", "1"},
+		{isolation.Capabilities, "CapEff", none},
+		{isolation.Capabilities, "CapPrm", none},
+		{isolation.Capabilities, "CapBnd", none},
+	} {
+		if got, ok := status[c.field]; ok && r.Get(c.layer).State == isolation.On && got != c.want {
+			return fmt.Errorf("the worker says that %s is on, and /proc/%d/status has %s: %s, not %s", c.layer, pid, c.field, got, c.want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package workerproto
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// SPEC 15.1: what a worker is told comes by its arguments, and only a supervisor's worker takes them.
+func TestLaunch(t *testing.T) {
+	cookie := CookieKey + "=" + CookieValue
+	want := Launch{CacheDir: "/cache", Plan: "{}", Vars: []string{"TZ=", "A=b=c", cookie}}
+	for _, attack := range []bool{false, true} {
+		sent := Launch{CacheDir: "/cache", Plan: "{}", Vars: []string{"A=b=c", cookie}, Attack: attack}
+		want.Attack = attack
+		got, ok := ParseLaunch(sent.Args())
+		if diff := cmp.Diff(want, got); diff != "" || !ok {
+			t.Errorf("ok = %t, parsed (-want +got):\n%s", ok, diff)
+		}
+	}
+	for _, argv := range [][]string{
+		nil, {"qjs-worker"}, {WorkerName}, {WorkerName, "/cache", "{}"}, {WorkerName, "/cache", "{}", CookieKey + "=other"},
+		{"qjs-worker", "/cache", "{}", cookie},
+	} {
+		if _, ok := ParseLaunch(argv); ok {
+			t.Errorf("ParseLaunch(%q) took it for a supervisor's", argv)
+		}
+	}
+	t.Setenv("A", "")
+	want.Setenv()
+	if got := os.Getenv("A"); got != "b=c" {
+		t.Errorf("A is %q", got)
+	}
+	os.Unsetenv(CookieKey)
+}
