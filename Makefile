@@ -87,6 +87,10 @@ race-unit: build
 e2e: build ## Run the stories over the two binaries
 	$(GO) test -timeout 10m -count=1 $(E2E)
 
+.PHONY: e2e-vm
+e2e-vm: build ## Boot a small VM with cgroup v2 only and test the isolation in it
+	@scripts/e2e-vm.sh
+
 .PHONY: fuzz
 fuzz: deps ## Run every fuzz test, TIME=10s each
 	scripts/fuzz.sh $(TIME)
@@ -111,6 +115,7 @@ check: ## All that CI runs: lint, cross-builds, all tests, race, short fuzz
 	@$(MAKE) race-unit
 	@$(MAKE) fuzz TIME=$(CHECK_TIME)
 	@$(MAKE) test
+	@$(MAKE) e2e-vm
 	@scripts/tree.sh compare
 
 .PHONY: lint

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 // first cell on a machine.
 func runner(b *testing.B) func(code string) *supervisor.Result {
 	b.Helper()
-	s := start(b, supervisor.Options{})
+	s := start(b, supervisor.Options{Pool: -1})
 	run := func(code string) *supervisor.Result {
 		res := s.Exec(context.Background(), program(b, code))
 		if res.Status != supervisor.Completed {

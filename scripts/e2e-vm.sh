@@ -114,6 +114,6 @@ case $verdict in
 *' ok, 0 failed') exit 0 ;;
 *) exit 1 ;;
 esac
-echo "e2e-vm.sh: error: the VM gave no verdict ; the end of its console:" >&2
+echo "e2e-vm.sh: error: the VM gave no verdict; the end of its console:" >&2
 tail -n 40 "$tmp/console" >&2
 exit 1

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
@@ -41,6 +42,9 @@ func (r *run) explain(f *failure) *failure {
 	exit := r.usage
 	r.s.opts.Logger.Warn("a worker died", "run", r.id, "exit", exit.String())
 	switch {
+	case exit.Signal == syscall.SIGSYS:
+		return hostf(InternalError, "the kernel killed the worker for a system call that its seccomp filter does not allow. "+
+			"No cell should be able to cause that: it is a bug of the worker, or somebody broke into it. Keep the cell and report it.")
 	case r.leg.stage == "transform":
 		return inputf(TypeScriptTransformFailed, "the TypeScript transformer did not survive this source (worker %s). "+
 			"Sources that are nested very deeply do that; write a simpler program.", exit)

@@ -1,5 +1,14 @@
 package supervisor
 
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/escape"
+)
+
 // EscapeResult is what came of the attempts to leave the guest by its own language.
 type EscapeResult struct {
 	// Attempts are the tricks that were tried, each with how it went.
@@ -28,3 +37,42 @@ func (r EscapeResult) Escaped() int {
 	return n
 }
 
+// Escapes runs two cells: one walks everything that a guest's program can reach and compares
+// it with a list, one tries known tricks of getting out (SPEC 15.3).
+func (s *Supervisor) Escapes(ctx context.Context) (EscapeResult, error) {
+	cat, _, err := catalog.Build(escape.Tools(), catalog.Options{})
+	if err != nil {
+		return EscapeResult{}, err
+	}
+	run := func(code string) (json.RawMessage, error) {
+		p := Program{Code: code, Catalog: cat, Executor: ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
+			return escape.Answer(call.Tool.Name, call.Input)
+		})}
+		p.Limits = s.opts.Limits
+		p.Limits.OutputBytes = 10 << 20
+		res := s.Exec(ctx, p)
+		if res.Status != Completed {
+			return nil, fmt.Errorf("%s: %s", res.Code, res.Error)
+		}
+		return res.Value, nil
+	}
+	var r EscapeResult
+	value, err := run(escape.Cell())
+	if err != nil {
+		return r, fmt.Errorf("walking what a guest can reach: %w", err)
+	}
+	var lines []string
+	if err := json.Unmarshal(value, &lines); err != nil {
+		return r, err
+	}
+	r.Reachable = len(lines)
+	r.Added, r.Missing = escape.Compare(lines)
+	if value, err = run(escape.Attempts()); err != nil {
+		return r, fmt.Errorf("trying to escape: %w", err)
+	}
+	attempts, err := escape.Judge(value)
+	for _, a := range attempts {
+		r.Attempts = append(r.Attempts, EscapeAttempt{a.Name, a.Outcome != "refused", a.Detail})
+	}
+	return r, err
+}

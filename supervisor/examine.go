@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/openclaw/codemode-supervisor/limits/attack"
@@ -50,9 +53,13 @@ func (s *Supervisor) examiner(attacks bool) (*process.Spawner, error) {
 
 // AttackResult is how the kernel answered one attack from inside a worker.
 type AttackResult struct {
-	attack.Attack
+	Name    string
+	About   string // what an attacker would gain
 	Outcome string // "OK", an errno's name, or the signal that ended the worker: "SIGSYS"
-	attack.Verdict
+	// Covered is that a layer which is on refuses this, Refused that one did.
+	Covered, Refused bool
+	By               []isolation.Layer // layers whose answer this is
+	Expected         []string          // answers of layers that are on
 }
 
 // Attack makes every attack of package attack from inside a worker of its own, locked down as
@@ -64,12 +71,38 @@ func (s *Supervisor) Attack(ctx context.Context, each func(AttackResult)) error 
 		return err
 	}
 	defer s.close(spawner)
-	for _, a := range attack.All() {
-		result, err := s.attack(ctx, spawner, a)
-		if err != nil {
-			return fmt.Errorf("attack %q: %w", a.Name, err)
+	type report struct {
+		result AttackResult
+		err    error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	attacks := attack.All()
+	reports := make([]chan report, len(attacks))
+	for i := range reports {
+		reports[i] = make(chan report, 1)
+	}
+	var next atomic.Int64
+	for range runtime.NumCPU() {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(attacks) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				result, err := s.attack(ctx, spawner, attacks[i])
+				reports[i] <- report{result, err}
+			}
+		})
+	}
+	for i, a := range attacks {
+		select {
+		case r := <-reports[i]:
+			if r.err != nil {
+				return fmt.Errorf("attack %q: %w", a.Name, r.err)
+			}
+			each(r.result)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-		each(result)
 	}
 	return nil
 }
@@ -96,7 +129,8 @@ func (s *Supervisor) attack(ctx context.Context, spawner *process.Spawner, a att
 	default:
 		return AttackResult{}, fmt.Errorf("the worker did not say how it went: %w (worker %s)", err, exit)
 	}
-	return AttackResult{a, outcome, a.Judge(outcome, child.Report)}, nil
+	v := a.Judge(outcome, child.Report)
+	return AttackResult{Name: a.Name, About: a.About, Outcome: outcome, Covered: v.Covered, Refused: v.Refused, By: v.By, Expected: v.Expected}, nil
 }
 
 // answer has a worker make an attack.

@@ -193,14 +193,13 @@ func TestWorkerFailures(t *testing.T) {
 
 // Every behaviour is used by a test: a fake that nobody runs proves nothing.
 func TestBehavioursAreUsed(t *testing.T) {
-	src, err := os.ReadFile("fake_test.go")
-	if err == nil {
-		var more []byte
-		more, err = os.ReadFile("park_test.go")
+	var src []byte
+	for _, file := range []string{"fake_test.go", "park_test.go", "pool_test.go"} {
+		more, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		src = append(src, more...)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, b := range fakeworker.Behaviours() {
 		if !strings.Contains(string(src), strconv.Quote(b)) {

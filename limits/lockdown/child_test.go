@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,7 +168,7 @@ func (m mode) startCommand(t testing.TB, cmd *exec.Cmd) *running {
 		t.Fatal(err)
 	}
 	r := &running{t: t, cmd: cmd, in: in, out: bufio.NewReader(out)}
-	hung := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	hung := time.AfterFunc(30*time.Second, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		hung.Stop()
 		in.Close()
@@ -230,10 +231,14 @@ func child(behaviour, plan string, args []string) int {
 	case "initramfs":
 		return initramfs()
 	}
+	if behaviour == "time" && len(args) > 0 {
+		n, _ := strconv.Atoi(args[0])
+		threads(n)
+	}
 	start := time.Now()
 	l := Begin(p, 4) // 3 is the channel
 	begun := time.Now()
-	after := prepare(behaviour, args)
+	after := prepare(behaviour, args) // as a worker loads its engine
 	prepared := time.Now()
 	report := l.Finish()
 	finished := time.Now()
@@ -260,6 +265,24 @@ func prepare(behaviour string, args []string) func() int {
 			wait()
 			close(hold)
 			close(more)
+			return 0
+		}
+	case "open":
+		locked, results := make(chan struct{}), make(chan error)
+		for range 8 {
+			go func() {
+				runtime.LockOSThread()
+				results <- nil
+				<-locked
+				results <- named("open").do()
+			}()
+			<-results
+		}
+		return func() int {
+			close(locked)
+			for range 8 {
+				fmt.Println(<-results)
+			}
 			return 0
 		}
 	case "wait":

@@ -20,8 +20,8 @@
 //  3. oom_score: oom_score_adj 1000, so that the kernel takes the worker and not its supervisor.
 //  4. capabilities, first half: the bounding set is emptied, which needs CAP_SETPCAP.
 //     PR_CAPBSET_DROP drops one capability of one thread, so it is some forty rounds through all
-//     threads: 0.4 to 0.7 ms with the five threads that a process begins with, up to twice that
-//     once an engine is loaded.
+//     threads: about 2 ms with those that a process begins with, 6 ms with eight more
+//     (BenchmarkBoundingSet). It is by far the dearest step; a pool of spare workers hides it.
 //
 // Between the two the worker may read its compiled-code cache and shake hands. Finish then goes
 // from what needs most rights to what takes the last:

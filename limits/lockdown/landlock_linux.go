@@ -23,10 +23,13 @@ func (l *Lockdown) landlock() {
 	if abiErr == nil {
 		deny = ladder[min(abi, len(ladder)-1)]
 	}
-	// The proofs of the network and of the scopes need something from before.
-	outside, outsideErr := abstractSocket()
-	if outsideErr == nil {
-		defer unix.Close(outside.fd)
+	// The proof of the scopes needs something from before.
+	var outside abstractSock
+	var outsideErr error
+	if !l.plan.without(isolation.LandlockScopes) {
+		if outside, outsideErr = abstractSocket(); outsideErr == nil {
+			defer unix.Close(outside.fd)
+		}
 	}
 	parts := []struct {
 		layer isolation.Layer

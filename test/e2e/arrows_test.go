@@ -36,6 +36,10 @@ var (
 		"github.com/hashicorp/go-plugin": {"supervisor/internal/process", "cmd/qjs-worker"},
 		"github.com/klauspost/compress":  {"cmd/qjs-worker"}, // the supervisor never unpacks what a worker packed
 		"go.etcd.io/bbolt":               {"snapshot"},
+
+		"github.com/hashicorp/yamux":          {"supervisor/internal/process"},
+		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
+		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}
 
 	// A package with such a name has no sentence that says what it is.

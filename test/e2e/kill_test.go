@@ -89,7 +89,7 @@ func gateway(args string) {
 	check(err)
 	k := &killer{left: n, log: log}
 	s, err := supervisor.New(supervisor.Options{
-		Worker: os.Getenv("CODEMODE_E2E_WORKER"), CacheDir: os.Getenv("CODEMODE_E2E_CACHE"), StateDir: filepath.Join(dir, "state"),
+		Worker: os.Getenv("CODEMODE_E2E_WORKER"), CacheDir: os.Getenv("CODEMODE_E2E_CACHE"), StateDir: filepath.Join(dir, "state"), Pool: -1,
 		StoreFault: func(op snapshot.Op, file string) error { k.step(string(op) + " " + filepath.Base(file)); return nil },
 	})
 	check(err)

@@ -30,6 +30,9 @@ func embed(t *testing.T, opts supervisor.Options) *supervisor.Supervisor {
 		t.Skip("starts real workers")
 	}
 	opts.Worker, opts.CacheDir = filepath.Join(binaries(t), "qjs-worker"), codeCache(t)
+	if opts.Pool == 0 {
+		opts.Pool = -1 // tests count workers
+	}
 	before := goleak.IgnoreCurrent()
 	tmp, err := os.MkdirTemp("", "e2e") // t.TempDir gives names that are too long for sockets
 	if err != nil {

@@ -174,7 +174,8 @@ try {
 const maxObjects = 20000;
 const seen = new Map(), lines = [];
 let queue = [];
-const keyOf = (key) => (typeof key === "symbol" ? "[" + String(key) + "]" : /^[A-Za-z_$][\w$]*$/.test(key) ? "." + key : "[" + JSON.stringify(key) + "]");
+const isIndex = (key) => typeof key === "string" && /^\d+$/.test(key);
+const keyOf = (key) => isIndex(key) ? `[${key}]` : (typeof key === "symbol" ? "[" + String(key) + "]" : /^[A-Za-z_$][\w$]*$/.test(key) ? "." + key : "[" + JSON.stringify(key) + "]");
 
 // describe says what v is. Its own name and length are those that were there at birth,
 // unless somebody changed them.
@@ -206,8 +207,8 @@ const drain = () => {
 				const d = attempt(() => getOwnPropertyDescriptor(v, key));
 				if (d === undefined || d instanceof Error) continue;
 				if ("value" in d) {
-					// Plain values have no way further, but a name that was not there before is news.
-					if (Object(d.value) !== d.value && !(typeof v === "function" && (key === "name" || key === "length"))) lines.push(`${at}: ${typeof d.value}`);
+					// Plain values lead no further, but a name that was not there before is news.
+					if (Object(d.value) !== d.value && !isIndex(key) && !(typeof v === "function" && (key === "name" || key === "length"))) lines.push(`${at}: ${typeof d.value}`);
 					visit(d.value, at);
 					continue;
 				}
@@ -244,11 +245,9 @@ for (const [group, members] of Object.entries({ syntax, library, errors, results
 }
 // Of what the patches saw only what the walk does not know by now is news: the values that
 // this cell made itself, and what of ours ran into its hands.
-let strays = 0;
 for (const v of [...Object.values(patched.this), ...Object.values(patched.arguments)]) {
 	if (seen.has(v) || spied.has(v)) continue;
 	const what = describe(v), prototype = attempt(() => getPrototypeOf(v));
 	lines.push(`patched: ${what}, ${prototype === null ? "without prototype" : seen.get(prototype) ?? "of an unknown prototype"}, keys ${attempt(() => ownKeys(v).map(String).join(" ")).slice?.(0, 80)}`);
-	strays++;
 }
 return [...new Set(lines)].sort();

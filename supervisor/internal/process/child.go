@@ -229,13 +229,13 @@ func (c *Child) Kill(why Reason) {
 // go-plugin's directory and goroutines.
 func (c *Child) Wait() Exit {
 	c.finish.Do(func() {
-		// go-plugin's Kill of a worker that is alive and stopped would take 40 s; this one
-		// is dead or has its SIGKILL, so it waits for the end as we do.
-		c.client.Kill()
 		if gone := c.exited(); gone != nil {
 			<-gone
 			c.Conn.Close()
 		}
+		// Only now: go-plugin's Kill of a worker that is alive and stopped would take 40 s. It
+		// removes the socket's directory.
+		c.client.Kill()
 		close(c.done)
 		c.buried()
 	})
