@@ -80,6 +80,7 @@ if [ ! -s "$kernel" ]; then
 	dpkg-deb -x "$tmp"/deb/*.deb "$tmp/kernel"
 	new=$(mktemp "$kernel.XXXXXX")
 	cp "$tmp"/kernel/boot/vmlinuz-* "$new"
+	chmod 644 "$new"
 	mv -f "$new" "$kernel"
 	rm -rf "$tmp/deb" "$tmp/kernel"
 fi
@@ -98,6 +99,7 @@ for package in cgroup lockdown; do
 	CGO_ENABLED=0 go test -c -trimpath -ldflags='-s -w' -o "$root/bin/$package.test" "./limits/$package"
 done
 cp bin/supervisor bin/qjs-worker "$root/bin/"
+cp "$root/init" "$root/bin/true" # see there
 (cd "$root" && find . | cpio --quiet -o -H newc) >"$tmp/initrd"
 
 # The console is the only output. No terminal, no disk, no network. The verdict decides, not the exit code.

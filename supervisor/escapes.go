@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
@@ -46,10 +47,15 @@ func (s *Supervisor) Escapes(ctx context.Context) (EscapeResult, error) {
 	}
 	run := func(code string) (json.RawMessage, error) {
 		p := Program{Code: code, Catalog: cat, Executor: ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
-			return escape.Answer(call.Tool.Name, call.Input)
+			answer, err := escape.Answer(call.Tool.Name, call.Input)
+			var said *escape.Error
+			if errors.As(err, &said) {
+				err = &ToolError{Message: said.Message, Code: said.Code}
+			}
+			return answer, err
 		})}
 		p.Limits = s.opts.Limits
-		p.Limits.OutputBytes = 10 << 20
+		p.Limits.OutputBytes = max(p.Limits.OutputBytes, escape.OutputBytes)
 		res := s.Exec(ctx, p)
 		if res.Status != Completed {
 			return nil, fmt.Errorf("%s: %s", res.Code, res.Error)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -149,6 +150,7 @@ func TestWorkerFailures(t *testing.T) {
 		{"flood-calls", InternalError, PhaseHost, "calls are open", false},
 		{"flood-output", InternalError, PhaseHost, "output over the limit", false},
 		{"flood-stderr", InternalError, PhaseHost, "signal 13", false},
+		{"flood-stdout", InternalError, PhaseHost, "signal 13", false},
 		{"wrong-id", InternalError, PhaseHost, "call id 7, the next one is 1", false},
 		{"same-id", InternalError, PhaseHost, "call id 1, the next one is 2", false},
 		{"bad-json", InternalError, PhaseHost, "not JSON", false},
@@ -286,17 +288,68 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// SPEC 16.2: what a worker forked dies with it.
+// SPEC 16.2, 14.2: what a worker forked dies with it, also what left its session, holds its
+// channel and its stderr, and is in no PID namespace that would end it.
 func TestGrandchildDies(t *testing.T) {
-	res := fake(t, "forks").Exec(context.Background(), Program{Code: "1"})
-	pid, err := strconv.Atoi(string(res.Value))
-	if err != nil {
+	for _, behaviour := range []string{"forks", "forks-away"} {
+		s := fake(t, behaviour)
+		if report, err := s.Examine(context.Background()); err != nil || behaviour == "forks-away" && report.Get(isolation.CgroupPids).State != isolation.On {
+			t.Logf("without a cgroup nothing follows a process that goes away: %v", err)
+			continue
+		}
+		res := s.Exec(context.Background(), Program{Code: "1"})
+		pid, err := strconv.Atoi(string(res.Value))
+		if err != nil {
+			t.Fatalf("%s: got %s", behaviour, res.JSON())
+		}
+		deadline := time.Now().Add(2 * time.Second)
+		for alive(pid) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the worker's child %d is alive", behaviour, pid)
+			}
+		}
+	}
+	// In a PID namespace the kernel does it, whatever else there is.
+	s := fake(t, "forks-away")
+	s.without = []isolation.Layer{isolation.CgroupMemory, isolation.CgroupPids, isolation.CgroupCPU}
+	if report, err := s.Examine(context.Background()); err != nil || report.Get(isolation.PIDNamespace).State != isolation.On {
+		t.Skipf("there is no PID namespace here: %v", err)
+	}
+	before := sleepers(t)
+	if res := s.Exec(context.Background(), Program{Code: "1"}); res.Status != Completed {
 		t.Fatalf("got %s", res.JSON())
 	}
-	deadline := time.Now().Add(2 * time.Second)
-	for alive(pid) {
+	for deadline := time.Now().Add(2 * time.Second); sleepers(t) > before; {
 		if time.Now().After(deadline) {
-			t.Fatalf("the worker's child %d is alive", pid)
+			t.Fatal("what the worker forked is alive")
+		}
+	}
+}
+
+// sleepers counts the processes that the fake worker leaves.
+func sleepers(t *testing.T) int {
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range names {
+		if b, _ := os.ReadFile(name); string(b) == "/bin/sleep\x001000\x00" {
+			n++
+		}
+	}
+	return n
+}
+
+// SPEC 16.4: zombies and descriptors of a worker's are gone with it; descriptors that it sends
+// along with a frame do not arrive.
+func TestHoards(t *testing.T) {
+	for _, behaviour := range []string{"zombies", "hoards"} {
+		s := fake(t, behaviour) // it compares descriptors and processes at the end
+		before := descriptors(t)
+		run42(t, s)
+		if after := descriptors(t); after > before+5 { // the spawner's own
+			t.Errorf("%s: %d descriptors before, %d after", behaviour, before, after)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (l *launch) Start(ctx context.Context) (err error) {
 		return err
 	}
 	defer errW.Close()
-	group, err := l.spawner.newGroup()
+	group, err := l.spawner.groups.New(groupLimits(l.spawner.cfg.Without))
 	if err != nil {
 		socket.Close()
 		outR.Close()
@@ -96,10 +96,18 @@ func (s *Spawner) fork(cgroupFD int, command func(way) *exec.Cmd) (*exec.Cmd, wa
 	uid, gid := s.identity()
 	try := func(w way) (*exec.Cmd, error) {
 		cmd := command(w)
-		cmd.SysProcAttr = w.attributes(uid, gid, cgroupFD)
+		cmd.SysProcAttr = w.attributes(cgroupFD)
 		started := make(chan error)
 		s.forks <- func() { started <- cmd.Start() }
-		return cmd, <-started
+		if err := <-started; err != nil {
+			return nil, err
+		}
+		if err := w.identify(cmd.Process.Pid, uid, gid); err != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			return nil, err
+		}
+		return cmd, nil
 	}
 	if w := s.found.Load(); w != nil {
 		cmd, err := try(*w)

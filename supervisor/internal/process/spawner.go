@@ -53,7 +53,7 @@ type Spawner struct {
 	closed   bool           // guarded by mu
 	children sync.WaitGroup // those that are not buried yet
 
-	groups *cgroup.Host        // nil if all of its layers are left out
+	groups *cgroup.Host        // makes groups without limits if all of its layers are left out
 	found  atomic.Pointer[way] // how this host lets us fork; nil: not tried yet
 	uids   atomic.Uint32       // the last uid that was picked
 }
@@ -68,7 +68,7 @@ func NewSpawner(cfg Config) (_ *Spawner, err error) {
 	if uid, gid := cfg.Policy.Identity(); (uid != 0 || gid != 0) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("supervisor.isolation.uid and gid are %d and %d, and only root can give a worker another identity: run the supervisor as root, or leave them out", uid, gid)
 	}
-	s := &Spawner{cfg: cfg, forks: make(chan func())}
+	s := &Spawner{cfg: cfg, forks: make(chan func()), groups: new(cgroup.Host)}
 	s.uids.Store(rand.Uint32N(uidCount))
 	if len(cgroupLayers(cfg.Without)) > 0 {
 		if s.groups, err = cgroup.Open(cfg.Policy.CgroupParent()); err != nil {
@@ -123,14 +123,6 @@ func (s *Spawner) identity() (uid, gid int) {
 	return int(cmp.Or(u, picked)), int(cmp.Or(g, u, picked))
 }
 
-// newGroup makes a worker's cgroup.
-func (s *Spawner) newGroup() (*cgroup.Group, error) {
-	if s.groups == nil {
-		return new(cgroup.Group), nil
-	}
-	return s.groups.New(groupLimits(s.cfg.Without))
-}
-
 // Report gives what is known of the layers before a worker is started.
 func (s *Spawner) Report() isolation.Report { return s.hostReport().Complete() }
 
@@ -155,9 +147,7 @@ func (s *Spawner) Close() (err error) {
 // release frees what outlives a process.
 func (s *Spawner) release() error {
 	var errs []error
-	if s.groups != nil {
-		errs = append(errs, s.groups.Close())
-	}
+	errs = append(errs, s.groups.Close())
 	if s.lock != nil {
 		errs = append(errs, os.RemoveAll(s.dir))
 		s.lock.Close()

@@ -117,9 +117,7 @@ func (s *Spawner) enclose(child *Child) error {
 // hostReport is what is known before a worker is forked.
 func (s *Spawner) hostReport() isolation.Report {
 	r := parentLayers()
-	if s.groups != nil {
-		r.Merge(s.groups.Report())
-	}
+	r.Merge(s.groups.Report())
 	for _, layer := range s.cfg.Without {
 		r.Set(isolation.Status{Layer: layer, State: isolation.Off, Reason: "left out on purpose"})
 	}

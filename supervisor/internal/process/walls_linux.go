@@ -84,7 +84,7 @@ func (s *Spawner) ways(born bool) []way {
 }
 
 // attributes are what clone(2) and exec need for it.
-func (w way) attributes(uid, gid, cgroupFD int) *syscall.SysProcAttr {
+func (w way) attributes(cgroupFD int) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	for _, n := range w.others {
 		a.Cloneflags |= n.flag
@@ -92,22 +92,35 @@ func (w way) attributes(uid, gid, cgroupFD int) *syscall.SysProcAttr {
 	if w.born {
 		a.UseCgroupFD, a.CgroupFD = true, cgroupFD
 	}
-	if !w.user {
-		return a
+	if w.user {
+		a.Cloneflags |= unix.CLONE_NEWUSER
+		// It begins as our uid, which is none inside, so that it can still read the code cache;
+		// these are for becoming the root of its namespace, and for emptying its file system. It
+		// gives them up with the rest (capabilities(7), "ambient").
+		a.AmbientCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
 	}
-	a.Cloneflags |= unix.CLONE_NEWUSER
+	return a
+}
+
+// identify says who root of the worker's user namespace is outside (user_namespaces(7)). The
+// worker becomes it when it has loaded its engine. SysProcAttr.UidMappings would do this before
+// exec, and leave a pipe open each time that clone(2) fails (Go 1.26).
+func (w way) identify(pid, uid, gid int) error {
+	if !w.user {
+		return nil
+	}
+	dir := fmt.Sprintf("/proc/%d/", pid)
 	if !w.mapped {
 		uid, gid = os.Geteuid(), os.Getegid()
-	} else {
-		// It begins as our uid, which is none inside, so that it can still read the code cache;
-		// these are for becoming the other one, and for emptying its root. It gives them up with
-		// the rest (capabilities(7), "ambient").
-		a.AmbientCaps = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT}
-		a.GidMappingsEnableSetgroups = true
+		// Without it the kernel lets only a privileged parent map groups (Linux 3.19).
+		if err := os.WriteFile(dir+"setgroups", []byte("deny"), 0); err != nil {
+			return err
+		}
 	}
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}}
-	return a
+	if err := os.WriteFile(dir+"uid_map", fmt.Appendf(nil, "0 %d 1\n", uid), 0); err != nil {
+		return err
+	}
+	return os.WriteFile(dir+"gid_map", fmt.Appendf(nil, "0 %d 1\n", gid), 0)
 }
 
 // refused tells that the kernel did not want to fork in this way; a worse one may do.

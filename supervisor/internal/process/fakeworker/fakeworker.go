@@ -242,15 +242,58 @@ var behaviours = map[string]func(*worker){
 	},
 	"stopped": func(w *worker) { w.begin(); syscall.Kill(os.Getpid(), syscall.SIGSTOP); block() },
 	"forks": func(w *worker) {
-		child := exec.Command("/bin/sleep", "1000")
-		child.Stdout, child.Stderr = os.Stdout, os.Stderr
-		if err := child.Start(); err != nil {
-			panic(err)
-		}
+		pid := sleeper(nil)
 		w.begin()
-		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, "%d", child.Process.Pid)})
+		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, "%d", pid)})
 		block()
 	},
+	"forks-away": func(w *worker) { // what leaves the session and the process group, with our stderr and channel
+		pid := sleeper(&syscall.SysProcAttr{Setsid: true})
+		w.begin()
+		w.conn.Write(&workerproto.Done{Value: fmt.Appendf(nil, "%d", pid)})
+		block()
+	},
+	"zombies": func(w *worker) { // children that nobody reaps
+		for range 20 {
+			if err := exec.Command("/bin/true").Start(); err != nil {
+				panic(err)
+			}
+		}
+		w.begin()
+		w.conn.Write(&workerproto.Done{Value: []byte(`42`)})
+		block()
+	},
+	"hoards": func(w *worker) { // opens what it can, and hands copies of it over
+		var fds []int
+		for {
+			f, err := os.Open("/dev/null")
+			if err != nil || len(fds) == 200 {
+				break
+			}
+			fds = append(fds, int(f.Fd()))
+			hoard = append(hoard, f)
+		}
+		w.begin()
+		frame, _ := workerproto.Append(nil, &workerproto.Output{Kind: "text", JSON: []byte(`"take these"`)})
+		w.raw.(*net.UnixConn).WriteMsgUnix(frame, syscall.UnixRights(fds...), nil)
+		w.conn.Write(&workerproto.Done{Value: []byte(`42`)})
+		block()
+	},
+	"flood-stdout": func(w *worker) { w.begin(); writeForEver(os.Stdout, []byte(strings.Repeat("noise\n", 1000))) },
+}
+
+// hoard keeps files from being closed.
+var hoard []*os.File
+
+// sleeper starts a process that outlives us, if nobody sees to it, and gives its pid.
+func sleeper(attr *syscall.SysProcAttr) int {
+	child := exec.Command("/bin/sleep", "1000")
+	child.Stdout, child.Stderr, child.SysProcAttr = os.Stdout, os.Stderr, attr
+	child.ExtraFiles = []*os.File{os.NewFile(workerproto.ChannelFD, "channel")}
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	return child.Process.Pid
 }
 
 func (w *worker) ready() { w.conn.Write(&workerproto.Ready{Version: "fake", Engine: Engine}) }
