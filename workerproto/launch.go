@@ -1,7 +1,9 @@
 package workerproto
 
 import (
-	"os"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -10,23 +12,23 @@ import (
 type Launch struct {
 	CacheDir string   // its compiled code
 	Plan     string   // for its lock-down: a lockdown.Plan
-	Vars     []string // NAME=VALUE: what go-plugin and the Go runtime look for in the environment
-	Attack   bool     // make attacks instead of running a cell (SPEC 15.3); set by [AttackVar]
+	Vars     []string // NAME=VALUE: what go-plugin would put into the environment, the cookie among it
+	Attack   bool     // make attacks instead of running a cell (SPEC 15.3)
 }
 
 const (
 	// WorkerName is a worker's argv[0], which ps shows.
 	WorkerName = "codemode-worker"
 
-	// AttackVar, among the variables, makes a worker wait for attacks to make.
-	AttackVar = "CODEMODE_ATTACK=1"
+	attackVar = "CODEMODE_ATTACK=1"
+	socketVar = "PLUGIN_UNIX_SOCKET_DIR="
 )
 
 // Args gives the arguments for a launch, the program's name among them.
 func (l Launch) Args() []string {
-	args := append([]string{WorkerName, l.CacheDir, l.Plan, "TZ="}, l.Vars...) // TZ: no look at /etc/localtime behind the lock-down
+	args := append([]string{WorkerName, l.CacheDir, l.Plan}, l.Vars...)
 	if l.Attack {
-		args = append(args, AttackVar)
+		args = append(args, attackVar)
 	}
 	return args
 }
@@ -36,27 +38,22 @@ func ParseLaunch(argv []string) (Launch, bool) {
 	if len(argv) < 3 || argv[0] != WorkerName {
 		return Launch{}, false
 	}
-	l := Launch{CacheDir: argv[1], Plan: argv[2]}
-	cookie := false
-	for _, v := range argv[3:] {
-		switch v {
-		case AttackVar:
-			l.Attack = true
-		case CookieKey + "=" + CookieValue:
-			cookie = true
-			fallthrough
-		default:
-			l.Vars = append(l.Vars, v)
-		}
+	l := Launch{CacheDir: argv[1], Plan: argv[2], Vars: argv[3:]}
+	if l.Attack = slices.Contains(l.Vars, attackVar); l.Attack {
+		l.Vars = slices.DeleteFunc(slices.Clone(l.Vars), func(v string) bool { return v == attackVar })
 	}
-	return l, cookie
+	return l, slices.Contains(l.Vars, CookieKey+"="+CookieValue)
 }
 
-// Setenv puts the variables into the process's own environment, which the kernel does not see.
-func (l Launch) Setenv() {
+// Handshake gives the line that go-plugin waits for on a worker's stdout, for a version of the
+// protocol. It names a socket, as the line has to, and there is none: nobody will connect.
+func (l Launch) Handshake(version uint) string {
+	dir := ""
 	for _, v := range l.Vars {
-		if name, value, ok := strings.Cut(v, "="); ok {
-			os.Setenv(name, value)
+		if d, ok := strings.CutPrefix(v, socketVar); ok {
+			dir = d
 		}
 	}
+	const core = 1 // go-plugin's CoreProtocolVersion
+	return fmt.Sprintf("%d|%d|unix|%s|netrpc|\n", core, version, filepath.Join(dir, "none"))
 }

@@ -14,13 +14,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"log"
 	"os"
 	"runtime"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/channel"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/serve"
 	"github.com/openclaw/codemode-supervisor/limits/attack"
@@ -47,9 +43,9 @@ func run(argv []string) int {
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), 4))
 	lock := lockdown.Begin(plan, workerproto.ChannelFD+1)
 	engine := serve.Load(launch.CacheDir) // in the background, beside the handshake
-	launch.Setenv()
-	handshake()
-	os.Clearenv()
+	// go-plugin's part is this line. Its own server would bring gRPC, protobuf and gob into the
+	// process that a model's code runs in, and is told to go before it was of use.
+	fmt.Print(launch.Handshake(workerproto.Version))
 	socket, err := channel.Open(workerproto.ChannelFD)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "qjs-worker: the channel at descriptor 3:", err)
@@ -57,10 +53,9 @@ func run(argv []string) int {
 	}
 	conn := workerproto.NewConn(socket)
 	ready := engine.Wait()
-	// Stdin, the pipe of the handshake line, and the pipes that go-plugin put in the place of
-	// stdout and stderr have done their work.
+	// Stdin and the pipe of the handshake line have done their work.
 	if err := lockdown.KeepOnly(int(os.Stderr.Fd()), workerproto.ChannelFD); err != nil {
-		ready.Fault = fmt.Sprintf("closing what the handshake needed: %v", err)
+		ready.Fault = fmt.Sprintf("closing what is of no use any more: %v", err)
 	}
 	if ready.Isolation, err = json.Marshal(lock.Finish()); err != nil {
 		ready.Fault = fmt.Sprintf("reporting its isolation: %v", err)
@@ -97,22 +92,4 @@ func serveAttack(conn *workerproto.Conn) int {
 	}
 	_, _ = conn.ReadCommand() // until the supervisor kills us
 	return 0
-}
-
-// handshake lets go-plugin tell the supervisor that we are who it started, and returns
-// when the supervisor has closed the connection. Nothing is served on it.
-func handshake() {
-	// It replaces both with pipes that nobody reads once it has returned, and logs its
-	// own end.
-	defer func(out, err *os.File) { os.Stdout, os.Stderr = out, err }(os.Stdout, os.Stderr)
-	log.SetOutput(io.Discard)
-	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig: plugin.HandshakeConfig{
-			ProtocolVersion:  workerproto.Version,
-			MagicCookieKey:   workerproto.CookieKey,
-			MagicCookieValue: workerproto.CookieValue,
-		},
-		Plugins: plugin.PluginSet{},
-		Logger:  hclog.NewNullLogger(),
-	})
 }

@@ -111,6 +111,8 @@ func calls(arch string, pid int) []call {
 		// Go names its mappings (PR_SET_VMA) until it is told that it cannot. The answer also
 		// proves that the filter is there.
 		{"prctl", 157, 167, refuse(unix.EINVAL), nil},
+		// esbuild asks before each transform whether stderr is a terminal. It is told that it is not.
+		{"ioctl", 16, 29, refuse(unix.ENOTTY), []rule{{word: low(1), values: []uint32{unix.TCGETS}}, {word: high(1), values: []uint32{0}}}},
 	}
 }
 

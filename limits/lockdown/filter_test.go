@@ -58,7 +58,7 @@ var audits = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7} // linu
 // expected is SPEC 15.1's allow-list written down a second time, from the manual pages and the
 // kernel's tables and not from filter.go: numbers, flags and answers are literals here.
 func expected(arch string, nr uint32, args [6]uint64) uint32 {
-	const enosys, einval = 0x00050000 | 38, 0x00050000 | 22
+	const enosys, einval, enotty = 0x00050000 | 38, 0x00050000 | 22, 0x00050000 | 25
 	yes := func(ok bool) uint32 {
 		if ok {
 			return 0x7fff0000
@@ -74,7 +74,7 @@ func expected(arch string, nr uint32, args [6]uint64) uint32 {
 		return false
 	}
 	names := map[uint32]string{
-		0: "read", 1: "write", 3: "close", 9: "mmap", 11: "munmap", 14: "rt_sigprocmask", 15: "rt_sigreturn",
+		0: "read", 1: "write", 3: "close", 9: "mmap", 11: "munmap", 14: "rt_sigprocmask", 15: "rt_sigreturn", 16: "ioctl",
 		24: "sched_yield", 28: "madvise", 35: "nanosleep", 39: "getpid", 56: "clone", 60: "exit", 131: "sigaltstack",
 		157: "prctl", 186: "gettid", 202: "futex", 219: "restart_syscall", 228: "clock_gettime", 231: "exit_group",
 		233: "epoll_ctl", 234: "tgkill", 271: "ppoll", 281: "epoll_pwait", 318: "getrandom", 435: "clone3",
@@ -82,7 +82,7 @@ func expected(arch string, nr uint32, args [6]uint64) uint32 {
 	threads := uint64(0xd0f00)
 	if arch == "arm64" {
 		names = map[uint32]string{
-			21: "epoll_ctl", 22: "epoll_pwait", 57: "close", 63: "read", 64: "write", 73: "ppoll", 93: "exit",
+			21: "epoll_ctl", 22: "epoll_pwait", 29: "ioctl", 57: "close", 63: "read", 64: "write", 73: "ppoll", 93: "exit",
 			94: "exit_group", 98: "futex", 101: "nanosleep", 113: "clock_gettime", 124: "sched_yield", 128: "restart_syscall",
 			131: "tgkill", 132: "sigaltstack", 135: "rt_sigprocmask", 139: "rt_sigreturn", 167: "prctl", 172: "getpid",
 			178: "gettid", 215: "munmap", 220: "clone", 222: "mmap", 233: "madvise", 278: "getrandom", 435: "clone3",
@@ -96,6 +96,11 @@ func expected(arch string, nr uint32, args [6]uint64) uint32 {
 		return enosys
 	case "prctl":
 		return einval
+	case "ioctl":
+		if args[1] == 0x5401 { // TCGETS
+			return enotty
+		}
+		return yes(false)
 	case "clone":
 		return yes(args[0] == threads)
 	case "mmap":
@@ -113,7 +118,7 @@ func expected(arch string, nr uint32, args [6]uint64) uint32 {
 // interesting argument values: flags that are allowed, their neighbours, and both halves.
 var interesting = []uint64{
 	0, 1, 2, 3, 4, 5, 7, 8, 14, 15, 25, 100, 101, 0x22, 0x28, 0x32, 0x38, 0x21, 0x4022, 0x4032, 0x4028, 0x100022, 128, 129, 130, 134, 139,
-	0x50f00, 0xd0f00, 0x1000_0000, 0x100d0f00, 0x11, ownPid, ownPid - 1, ownPid + 1, 1 << 31, 1<<32 - 1, 1 << 32,
+	0x5400, 0x5401, 0x5402, 0x5412, 1<<32 | 0x5401, 0x50f00, 0xd0f00, 0x1000_0000, 0x100d0f00, 0x11, ownPid, ownPid - 1, ownPid + 1, 1 << 31, 1<<32 - 1, 1 << 32,
 	1<<32 | 0x22, 1<<32 | 0xd0f00, 1<<32 | 0x50f00, 1<<32 | ownPid, 1<<32 | 3, 1<<63 | 128, 1<<64 - 1,
 }
 

@@ -33,11 +33,10 @@ var (
 	homes = map[string][]string{
 		"github.com/tetratelabs/wazero":  {"cmd/qjs-worker"},
 		"github.com/evanw/esbuild":       {"cmd/qjs-worker"},
-		"github.com/hashicorp/go-plugin": {"supervisor/internal/process", "cmd/qjs-worker"},
+		"github.com/hashicorp/go-plugin": {"supervisor/internal/process"},
 		"github.com/klauspost/compress":  {"cmd/qjs-worker"}, // the supervisor never unpacks what a worker packed
 		"go.etcd.io/bbolt":               {"snapshot"},
 
-		"github.com/hashicorp/yamux":          {"supervisor/internal/process"},
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}

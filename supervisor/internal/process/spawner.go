@@ -22,7 +22,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
-	"github.com/hashicorp/yamux"
 	"github.com/openclaw/codemode-supervisor/limits/cgroup"
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -234,13 +233,11 @@ func (s *Spawner) Start(ctx context.Context) (*Child, error) {
 
 // bringUp takes the child from nothing to ready.
 func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
-	addr, err := child.client.Start() // fork, handshake line
-	if err != nil {
+	// Fork, handshake line, version. go-plugin's RPC is never used: the worker has none, locks itself
+	// up, and answers on the channel.
+	if _, err := child.client.Start(); err != nil {
 		return err
 	}
-	// The child's plugin.Serve returns. It locks itself up and answers on the channel. A worker
-	// that cannot run ends before it has answered; what it says on the channel counts.
-	left := dismiss(ctx, addr)
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = child.socket.SetReadDeadline(deadline)
 	}
@@ -248,9 +245,6 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("it closed the channel before it was ready")
-		}
-		if left != nil {
-			err = fmt.Errorf("%w (leaving go-plugin's connection: %v)", err, left)
 		}
 		return err
 	}
@@ -269,33 +263,6 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 		return err
 	}
 	return child.socket.SetReadDeadline(time.Time{})
-}
-
-// dismiss ends go-plugin's part: its server in the child is told to quit. It is what
-// [plugin.RPCClient] does, without its goroutines, and without a log on our stderr.
-func dismiss(ctx context.Context, addr net.Addr) error {
-	conn, err := new(net.Dialer).DialContext(ctx, addr.Network(), addr.String())
-	if err != nil {
-		return err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline)
-	}
-	config := yamux.DefaultConfig()
-	config.LogOutput, config.EnableKeepAlive = io.Discard, false
-	session, err := yamux.Client(conn, config)
-	if err != nil {
-		conn.Close()
-		return err
-	}
-	defer session.Close()
-	var streams [3]net.Conn // control, stdout and stderr
-	for i := range streams {
-		if streams[i], err = session.Open(); err != nil {
-			return err
-		}
-	}
-	return rpc.NewClient(streams[0]).Call("Control.Quit", true, new(struct{}))
 }
 
 // workerFault is what a worker says of why it cannot run cells.

@@ -9,8 +9,6 @@ package fakeworker
 
 import (
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"os"
 	"os/exec"
@@ -21,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -57,7 +53,7 @@ func Main() {
 	if !ok {
 		return
 	}
-	launch.Setenv()
+	launched = launch
 	name := filepath.Base(launch.CacheDir)
 	if f := early[name]; f != nil {
 		f()
@@ -79,15 +75,10 @@ func Main() {
 	os.Exit(0)
 }
 
-func handshake(version uint) {
-	defer func(out, err *os.File) { os.Stdout, os.Stderr = out, err }(os.Stdout, os.Stderr)
-	log.SetOutput(io.Discard)
-	plugin.Serve(&plugin.ServeConfig{
-		HandshakeConfig: plugin.HandshakeConfig{ProtocolVersion: version, MagicCookieKey: workerproto.CookieKey, MagicCookieValue: workerproto.CookieValue},
-		Plugins:         plugin.PluginSet{},
-		Logger:          hclog.NewNullLogger(),
-	})
-}
+// launched is what the supervisor told us.
+var launched workerproto.Launch
+
+func handshake(version uint) { fmt.Print(launched.Handshake(version)) }
 
 // early are behaviours of workers that never come to be ready.
 var early = map[string]func(){
@@ -95,7 +86,7 @@ var early = map[string]func(){
 	"early-exit":     func() { fmt.Fprintln(os.Stderr, "cannot find my engine"); os.Exit(3) },
 	"garbage":        func() { fmt.Println("Welcome to the worker!"); block() },
 	"endless-line":   func() { b := []byte(strings.Repeat("x", 4096)); writeForEver(os.Stdout, b) },
-	"plugin-version": func() { handshake(99) },
+	"plugin-version": func() { handshake(99); block() },
 	"evil-socket": func() {
 		fmt.Printf("1|%d|unix|/run/victim.sock|netrpc|\n", workerproto.Version)
 		block()
