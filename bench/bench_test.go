@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor"
 )
 
@@ -28,7 +30,7 @@ var worker = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	path := filepath.Join(dir, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../cmd/qjs-worker")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../cmd/qjs-worker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return path, cmd.Run()
@@ -73,6 +75,15 @@ func start(b *testing.B, opts supervisor.Options) *supervisor.Supervisor {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
+	report, err := s.Examine(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if missing := report.Missing(); len(missing) > 0 {
+		b.Logf("without strict isolation, since this host lacks %d layers: %+v", len(missing), missing)
+	} else if err := s.SetIsolation(limits.IsolationConfig{Preset: "strict"}); err != nil {
+		b.Fatal(err)
+	}
 	return s
 }
 
@@ -122,6 +133,59 @@ func cell(b *testing.B, code, want string) {
 
 // The price of a worker: from the request to the result, nothing started ahead.
 func BenchmarkCold(b *testing.B) { cell(b, "1+2", "3") }
+
+// BenchmarkWarm is a cell that finds a spare worker.
+func BenchmarkWarm(b *testing.B) {
+	s := start(b, supervisor.Options{Pool: 1})
+	p := program(b, "1+2")
+	var whole, got samples
+	for b.Loop() {
+		b.StopTimer()
+		if err := s.Warm(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		began := time.Now()
+		res := s.Exec(context.Background(), p)
+		whole.add(time.Since(began).Seconds() * 1e3)
+		if string(res.Value) != "3" {
+			b.Fatalf("%s", res.JSON())
+		}
+		got.add(res.Telemetry.Timings.Start)
+	}
+	whole.report(b, "ms")
+	got.report(b, "handout-ms")
+}
+
+// BenchmarkThroughput runs cells on all processors, without and with spares.
+func BenchmarkThroughput(b *testing.B) {
+	for _, pool := range []int{-1, 2} {
+		b.Run(map[int]string{-1: "cold", 2: "pool"}[pool], func(b *testing.B) {
+			s := start(b, supervisor.Options{Pool: pool})
+			p := program(b, "1+2")
+			cells := make(chan struct{})
+			var wg sync.WaitGroup
+			for range 2 * runtime.NumCPU() {
+				wg.Go(func() {
+					for range cells {
+						if res := s.Exec(context.Background(), p); string(res.Value) != "3" {
+							b.Errorf("%s", res.JSON())
+						}
+					}
+				})
+			}
+			began := time.Now()
+			n := 0
+			for b.Loop() {
+				cells <- struct{}{}
+				n++
+			}
+			close(cells)
+			wg.Wait()
+			b.ReportMetric(float64(n)/time.Since(began).Seconds(), "cells/s")
+		})
+	}
+}
 
 func BenchmarkFib25(b *testing.B) {
 	cell(b, "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } fib(25)", "75025")

@@ -25,7 +25,7 @@ func (s *Supervisor) Examine(ctx context.Context) (isolation.Report, error) {
 		return isolation.Report{}.Complete(), err
 	}
 	defer s.close(spawner)
-	child, err := spawner.Start(ctx)
+	child, err := spawner.Start(ctx, process.Order{})
 	if err != nil {
 		return spawner.Report(), err
 	}
@@ -108,7 +108,7 @@ func (s *Supervisor) Attack(ctx context.Context, each func(AttackResult)) error 
 }
 
 func (s *Supervisor) attack(ctx context.Context, spawner *process.Spawner, a attack.Attack) (AttackResult, error) {
-	child, err := spawner.Start(ctx)
+	child, err := spawner.Start(ctx, process.Order{})
 	if err != nil {
 		return AttackResult{}, err
 	}

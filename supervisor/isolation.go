@@ -48,7 +48,7 @@ func (s *Supervisor) SetIsolation(c limits.IsolationConfig) error {
 }
 
 // start starts a worker.
-func (s *Supervisor) start(ctx context.Context) (*process.Child, *process.Spawner, error) {
+func (s *Supervisor) start(ctx context.Context, order process.Order) (*process.Child, *process.Spawner, error) {
 	for {
 		spawner, err := s.spawn()
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *Supervisor) start(ctx context.Context) (*process.Child, *process.Spawne
 		if err := s.breaker.enter(); err != nil {
 			return nil, nil, err
 		}
-		child, err := spawner.Start(ctx)
+		child, err := spawner.Start(ctx, order)
 		var missing *isolation.MissingError
 		switch {
 		case errors.Is(err, process.ErrClosed): // another one took its place

@@ -25,6 +25,9 @@ const (
 	// slow machine and if they hardly compress.
 	parkRate = 64 << 20
 
+	// socketRoom is what fits into an empty socket whether or not its other end is read.
+	socketRoom = 32 << 10
+
 	// timerSlack is what the guest gets to go on by itself after a timer of its is due.
 	timerSlack = 20 * time.Millisecond
 )
@@ -57,6 +60,7 @@ type leg struct {
 	stopping bool        // the time is up, and the worker was told
 	parking  bool        // it was told to park
 	staying  bool        // and to go on then: a checkpoint
+	counted  bool        // what it used is known before its end
 	began    time.Time   // of parking
 	late     *time.Timer // when it has to be told
 	recheck  *time.Timer // when a timer of the guest should have fired
@@ -107,13 +111,23 @@ func (r *run) converse(ctx context.Context) *end {
 			TruncateOutput: r.p.Limits.TruncateOutput,
 			MaxPending:     uint32(r.p.Limits.PendingToolCalls + r.p.Limits.QueuedToolCalls),
 		}
+		size := len(r.source) + len(r.tools)
 		r.source, r.tools, r.p.Code, r.p.Command = "", nil, "", "" // a parked run has no use for them
 		r.gate.open(l.child.Conn, nil)
-		r.s.wg.Go(func() { _ = l.child.Conn.Write(start) }) // the reader learns of a failure
+		send := func() { _ = l.child.Conn.Write(start) } // the reader learns of a failure
+		if size < socketRoom {
+			send()
+		} else {
+			r.s.wg.Go(send)
+		}
 	} else if e := r.resume(); e != nil {
 		return e
 	}
-	return r.loop(ctx)
+	e := r.loop(ctx)
+	if e.fail == nil && e.parked == nil {
+		r.usage, l.counted = l.child.Usage()
+	}
+	return e
 }
 
 // resume sends the worker what it needs to go on. It gives nil if that is under way.

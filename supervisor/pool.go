@@ -78,7 +78,7 @@ func (p *pool) fill() error {
 		default:
 			return nil // whoever gives one back wakes us
 		}
-		child, from, err := p.s.start(p.s.ctx)
+		child, from, err := p.s.start(p.s.ctx, process.Order{GuestBytes: p.s.opts.Limits.MemoryBytes, Spare: true})
 		if err != nil {
 			<-p.s.places
 			p.later(max(p.s.breaker.wait(), time.Second))

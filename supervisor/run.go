@@ -132,11 +132,12 @@ func (r *run) work(a *ask) *end {
 	if err != nil {
 		return r.unable(err, r.cancelled(err, "waiting for a free worker"))
 	}
-	defer release()
+	leave := release
+	defer func() { leave() }()
 
 	began = time.Now()
 	if child == nil {
-		child, _, err = r.s.start(ctx)
+		child, _, err = r.s.start(ctx, process.Order{GuestBytes: r.p.Limits.MemoryBytes})
 	}
 	if err == nil {
 		if err = child.Assign(r.p.Limits.MemoryBytes); err != nil {
@@ -155,7 +156,18 @@ func (r *run) work(a *ask) *end {
 	r.leg = newLeg(child, a)
 	r.around = child.Report
 	e := r.converse(ctx)
-	r.usage = r.s.reaped(child)
+	if r.leg.counted {
+		// The run is complete and its worker has its SIGKILL: the answer need not wait for the
+		// kernel to take it apart. The place does.
+		leave = func() {
+			r.s.wg.Go(func() {
+				r.s.reaped(child)
+				release()
+			})
+		}
+	} else {
+		r.usage = r.s.reaped(child)
+	}
 	if e.still {
 		r.leg = nil
 		return r.unable(nil, e.fail)

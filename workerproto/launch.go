@@ -14,6 +14,7 @@ type Launch struct {
 	Plan     string   // for its lock-down: a lockdown.Plan
 	Vars     []string // NAME=VALUE: what go-plugin would put into the environment, the cookie among it
 	Attack   bool     // make attacks instead of running a cell (SPEC 15.3)
+	Spare    bool     // nobody waits for this start: prepare what can be prepared
 }
 
 const (
@@ -21,6 +22,7 @@ const (
 	WorkerName = "codemode-worker"
 
 	attackVar = "CODEMODE_ATTACK=1"
+	spareVar  = "CODEMODE_SPARE=1"
 	socketVar = "PLUGIN_UNIX_SOCKET_DIR="
 )
 
@@ -30,6 +32,9 @@ func (l Launch) Args() []string {
 	if l.Attack {
 		args = append(args, attackVar)
 	}
+	if l.Spare {
+		args = append(args, spareVar)
+	}
 	return args
 }
 
@@ -38,9 +43,16 @@ func ParseLaunch(argv []string) (Launch, bool) {
 	if len(argv) < 3 || argv[0] != WorkerName {
 		return Launch{}, false
 	}
-	l := Launch{CacheDir: argv[1], Plan: argv[2], Vars: argv[3:]}
-	if l.Attack = slices.Contains(l.Vars, attackVar); l.Attack {
-		l.Vars = slices.DeleteFunc(slices.Clone(l.Vars), func(v string) bool { return v == attackVar })
+	l := Launch{CacheDir: argv[1], Plan: argv[2]}
+	for _, v := range argv[3:] {
+		switch v {
+		case attackVar:
+			l.Attack = true
+		case spareVar:
+			l.Spare = true
+		default:
+			l.Vars = append(l.Vars, v)
+		}
 	}
 	return l, slices.Contains(l.Vars, CookieKey+"="+CookieValue)
 }

@@ -11,8 +11,8 @@ func TestLaunch(t *testing.T) {
 	cookie := CookieKey + "=" + CookieValue
 	want := Launch{CacheDir: "/cache", Plan: "{}", Vars: []string{"A=b=c", cookie, "PLUGIN_UNIX_SOCKET_DIR=/run/x"}}
 	for _, attack := range []bool{false, true} {
-		sent := Launch{CacheDir: "/cache", Plan: "{}", Vars: want.Vars, Attack: attack}
-		want.Attack = attack
+		sent := Launch{CacheDir: "/cache", Plan: "{}", Vars: want.Vars, Attack: attack, Spare: !attack}
+		want.Attack, want.Spare = attack, !attack
 		got, ok := ParseLaunch(sent.Args())
 		if diff := cmp.Diff(want, got); diff != "" || !ok {
 			t.Errorf("ok = %t, parsed (-want +got):\n%s", ok, diff)

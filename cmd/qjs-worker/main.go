@@ -42,7 +42,7 @@ func run(argv []string) int {
 	// A thread for each of many processors would be more than its cgroup allows.
 	runtime.GOMAXPROCS(min(runtime.NumCPU(), 4))
 	lock := lockdown.Begin(plan, workerproto.ChannelFD+1)
-	engine := serve.Load(launch.CacheDir) // in the background, beside the handshake
+	engine := serve.Load(launch.CacheDir, launch.Spare) // in the background, beside the handshake
 	// go-plugin's part is this line. Its own server would bring gRPC, protobuf and gob into the
 	// process that a model's code runs in, and is told to go before it was of use.
 	fmt.Print(launch.Handshake(workerproto.Version))

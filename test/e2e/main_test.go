@@ -80,11 +80,14 @@ func binaries(t testing.TB) string {
 	return built.bin
 }
 
+// entry is the Makefile's ENTRY.
+const entry = "github.com/openclaw/codemode-supervisor/cmd/qjs-worker=-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry"
+
 // goBuild builds static binaries as `make build` does.
 func goBuild(output string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-o", output}, args...)...)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", entry, "-o", output}, args...)...)
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

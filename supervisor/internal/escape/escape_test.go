@@ -38,7 +38,7 @@ var worker = sync.OnceValues(func() (string, error) {
 		return filepath.Abs(filepath.Join(bin, "qjs-worker"))
 	}
 	path := filepath.Join(built, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../../cmd/qjs-worker")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../../../cmd/qjs-worker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return path, cmd.Run()

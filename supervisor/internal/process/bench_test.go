@@ -22,7 +22,7 @@ var shipped = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../../../cmd/qjs-worker")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../../../cmd/qjs-worker")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stderr = os.Stderr
 	return path, cmd.Run()
@@ -78,7 +78,7 @@ func BenchmarkLayers(b *testing.B) {
 	add("all", nil)
 	once := func(v *variant) {
 		began := time.Now()
-		child, err := v.spawner.Start(context.Background())
+		child, err := v.spawner.Start(context.Background(), Order{})
 		if err != nil {
 			b.Fatalf("%s: %v", v.name, err)
 		}

@@ -78,6 +78,7 @@ type Child struct {
 	client *plugin.Client
 	socket *net.UnixConn
 	cmd    *exec.Cmd
+	order  Order         // what it was started for
 	way    way           // how it was forked
 	group  *cgroup.Group // its own
 	counts bool          // the group counts its OOM kills
@@ -194,6 +195,13 @@ func (c *Child) exited() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gone
+}
+
+// Usage is what a worker that is alive has used so far, in an [Exit] that says nothing else. It
+// is false where that is known only at the end.
+func (c *Child) Usage() (Exit, bool) {
+	cpu, peak, ok := usage(c.Pid())
+	return Exit{CPU: cpu, PeakBytes: peak}, ok
 }
 
 // AwaitExit waits for the process to end by itself, d at most.

@@ -52,7 +52,7 @@ func (l *launch) Start(ctx context.Context) (err error) {
 		return err
 	}
 	defer errW.Close()
-	group, err := l.spawner.groups.New(groupLimits(l.spawner.cfg.Without))
+	group, err := l.spawner.groups.New(groupLimits(l.child.order.GuestBytes, l.spawner.cfg.Without))
 	if err != nil {
 		socket.Close()
 		outR.Close()
@@ -64,7 +64,7 @@ func (l *launch) Start(ctx context.Context) (err error) {
 			Path: l.spawner.cfg.Path,
 			// Not in the environment: /proc/PID/environ is to be empty (SPEC 15.1).
 			Args: workerproto.Launch{
-				CacheDir: l.spawner.cfg.CacheDir, Plan: l.spawner.plan(w).Encode(), Vars: l.env, Attack: l.spawner.cfg.Attack,
+				CacheDir: l.spawner.cfg.CacheDir, Plan: l.spawner.plan(w).Encode(), Vars: l.env, Attack: l.spawner.cfg.Attack, Spare: l.child.order.Spare,
 			}.Args(),
 			Env:        []string{},
 			Dir:        "/",

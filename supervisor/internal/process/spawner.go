@@ -171,10 +171,16 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
+// An Order says what a worker is started for.
+type Order struct {
+	GuestBytes int64 // what its guest will probably use; [Child.Assign] has the last word
+	Spare      bool  // nobody waits for it yet
+}
+
 // Start starts a worker and waits until it is ready. ctx bounds the start; it does not
 // stop a worker that is ready. The caller must end the child with [Child.Kill] and
 // [Child.Wait]. The error is [ErrClosed], an *[isolation.MissingError] or a *[StartError].
-func (s *Spawner) Start(ctx context.Context) (*Child, error) {
+func (s *Spawner) Start(ctx context.Context, order Order) (*Child, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -184,7 +190,7 @@ func (s *Spawner) Start(ctx context.Context) (*Child, error) {
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
 	defer cancel()
-	child := &Child{buried: s.children.Done, done: make(chan struct{})}
+	child := &Child{order: order, buried: s.children.Done, done: make(chan struct{})}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion:  workerproto.Version,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +39,9 @@ func awaitExit(pid int) {
 		}
 	}
 }
+
+// usage of a process that is alive is not known here.
+func usage(int) (cpu time.Duration, peak int64, ok bool) { return 0, 0, false }
 
 func peakBytes(state *os.ProcessState) int64 {
 	if u, ok := state.SysUsage().(*syscall.Rusage); ok {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/limits/cgroup"
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/limits/lockdown"
@@ -28,6 +27,8 @@ func processBytes(guestBytes int64) uint64 {
 func dataBytes(guestBytes int64) uint64 { return processBytes(guestBytes) + 128<<20 }
 
 const (
+	maxGuestBytes = 1 << 30 // the upper end of memoryLimitBytes (SPEC 13)
+
 	// A guest runs on one thread. What is above that is for the Go runtime's collector.
 	workerCPUs = 1.5
 
@@ -39,9 +40,9 @@ const (
 	workerCPUSeconds = 180
 )
 
-// groupLimits are those of a worker's cgroup before it is known what its guest may use.
-func groupLimits(without []isolation.Layer) cgroup.Limits {
-	l := cgroup.Limits{MemoryBytes: processBytes(0), Pids: workerPids, CPUs: workerCPUs}
+// groupLimits are those of a worker's cgroup.
+func groupLimits(guestBytes int64, without []isolation.Layer) cgroup.Limits {
+	l := cgroup.Limits{MemoryBytes: processBytes(guestBytes), Pids: workerPids, CPUs: workerCPUs}
 	if slices.Contains(without, isolation.CgroupMemory) {
 		l.MemoryBytes = 0
 	}
@@ -56,16 +57,10 @@ func groupLimits(without []isolation.Layer) cgroup.Limits {
 
 // plan is what a worker has to know of its surroundings to lock itself up.
 func (s *Spawner) plan(w way) lockdown.Plan {
-	maxGuest := int64(1 << 30) // the upper end of memoryLimitBytes
-	for _, f := range limits.Fields() {
-		if f.Path == "tools.codeMode.memoryLimitBytes" {
-			maxGuest = f.Max
-		}
-	}
 	return lockdown.Plan{
 		User: w.user, Mount: w.has(isolation.MountNamespace), ParentDeath: true,
-		// The exact number is set from outside when the guest's is known ([Child.Assign]).
-		DataBytes: dataBytes(maxGuest), CPUSeconds: workerCPUSeconds,
+		// For the largest guest; [Child.Assign] lowers it, which takes no privilege.
+		DataBytes: dataBytes(maxGuestBytes), CPUSeconds: workerCPUSeconds,
 		Without: s.cfg.Without,
 	}
 }
@@ -125,11 +120,11 @@ func (s *Spawner) hostReport() isolation.Report {
 }
 
 // Assign gives a worker the limits of the run that it is for: what its guest may use, and
-// with it the process. It comes before the first untrusted byte. The error is the run's end:
-// a wall that should be there is not.
+// with it the process. It comes before the first untrusted byte. The error is the run's end: a
+// wall that should be there is not, or it is not as wide as the run needs.
 func (c *Child) Assign(guestBytes int64) error {
 	var errs []error
-	if c.Report.Get(isolation.CgroupMemory).State == isolation.On {
+	if c.Report.Get(isolation.CgroupMemory).State == isolation.On && guestBytes != c.order.GuestBytes {
 		errs = append(errs, c.group.SetMemory(processBytes(guestBytes)))
 	}
 	if c.Report.Get(isolation.Rlimits).State == isolation.On {

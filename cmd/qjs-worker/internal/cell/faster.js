@@ -57,6 +57,13 @@ proto.skipSpace = function () {
   if (c < 14 || c > 127 || c === 47 && (codes[pos + 1] === 47 || codes[pos + 1] === 42)) skipSpace.call(this);
 };
 
+// Behind a number acorn asks whether an identifier begins there. At the end of the source that
+// is NaN, which it compares with each of some hundred ranges.
+const {fullCharCodeAtPos} = proto;
+proto.fullCharCodeAtPos = function () {
+  return this.pos < this.input.length ? fullCharCodeAtPos.call(this) : 0;
+};
+
 proto.readWord1 = function () {
   const start = this.pos;
   let pos = start;

@@ -36,13 +36,16 @@ type Engine struct {
 	exit func(code int)
 }
 
-// Load begins to load the engine and returns at once.
-func Load(cacheDir string) *Engine {
+// Load begins to load the engine and returns at once. A spare worker, for whose start nobody
+// waits, also touches what the first cell would be the first to touch.
+func Load(cacheDir string, spare bool) *Engine {
 	e := &Engine{loaded: make(chan struct{}), exit: os.Exit}
 	e.host.engine = e
 	go func() { // Wait waits for it
 		defer close(e.loaded)
-		e.err = e.load(cacheDir)
+		if e.err = e.load(cacheDir); e.err == nil && spare {
+			e.parser.Warm()
+		}
 	}()
 	return e
 }

@@ -40,7 +40,7 @@ type peer struct {
 // worker starts one, which waits for its first command. tweak may change it before.
 func worker(t testing.TB, tweak ...func(*Engine)) *peer {
 	t.Helper()
-	e := Load(codeCache)
+	e := Load(codeCache, false)
 	exits := make(chan int, 1)
 	e.exit = func(code int) { exits <- code }
 	if ready := e.Wait(); ready.Fault != "" {
