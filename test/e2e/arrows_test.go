@@ -95,7 +95,7 @@ func TestArrowsCheckerFindsEachViolation(t *testing.T) {
 		"supervisor/surface imports cmd/supervisor/internal/toolfile: nothing in supervisor imports cmd",
 		"cmd/qjs-worker/internal/serve imports supervisor/trajectory: nothing in cmd/qjs-worker imports supervisor",
 		"workerproto imports github.com/tetratelabs/wazero: only cmd/qjs-worker may",
-		"supervisor/pool imports github.com/hashicorp/go-plugin/runner: only supervisor/internal/process, cmd/qjs-worker may",
+		"supervisor/pool imports github.com/hashicorp/go-plugin/runner: only supervisor/internal/process may",
 		"supervisor/internal/util is a package called util: name it after what it does",
 		"cmd/qjs-worker/internal/guestkit is a package called helpers: name it after what it does",
 	}

@@ -174,9 +174,7 @@ func TestWorkerSeenFromOutside(t *testing.T) {
 			}
 		}
 	}), "1")
-	if left := groups(t); len(left) != 0 {
-		t.Errorf("after the run there are the groups %v", left)
-	}
+	await(t, 2*time.Second, "the end of the worker's groups", func() bool { return len(groups(t)) == 0 })
 }
 
 // groups lists the cgroups of workers that any supervisor on this machine has.
@@ -345,11 +343,17 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 		_ = filepath.WalkDir(os.TempDir(), func(string, os.DirEntry, error) error { files++; return nil })
 		return [5]int{len(workers(t)), len(fds), runtime.NumGoroutine(), len(groups(t)), files}
 	}
-	settle := func() [5]int { // with the spare in its place
+	settle := func() [5]int { // with the spare in its place, and the worker of the last run gone
 		if err := s.Warm(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return count()
+		now := count()
+		await(t, 5*time.Second, "a moment at which nothing changes", func() bool {
+			last := now
+			now = count()
+			return now == last && now[0] == 1
+		})
+		return now
 	}
 	run := func(i int) {
 		completed(t, s.Exec(t.Context(), supervisor.Program{Code: fmt.Sprint(i, "+1")}), fmt.Sprint(i+1))
@@ -361,12 +365,7 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 	for i := range 500 {
 		run(i)
 	}
-	var after [5]int
-	deadline := time.Now().Add(5 * time.Second)
-	for after = settle(); after != before && time.Now().Before(deadline); after = settle() {
-		pollPause() // goroutines of the last run end a moment after it
-	}
-	if after != before {
+	if after := settle(); after != before {
 		t.Errorf("processes, descriptors, goroutines, groups, files: before %v, after %v", before, after)
 	}
 }
