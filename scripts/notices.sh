@@ -31,9 +31,10 @@ licence_of() {
 	case $text in
 	*'Mozilla Public License'*'ersion 2.0'*) echo MPL-2.0 ;;
 	*'Apache License'*'Version 2.0'*) echo Apache-2.0 ;;
+	*'SPDX-License-Identifier: BSD-3-Clause OR GPL-2.0-only'*) echo BSD-3-Clause ;; # the one of the two that we take
 	*'Redistribution and use in source and binary forms'*'endorse or promote'*) echo BSD-3-Clause ;;
 	*'Redistribution and use in source and binary forms'*) echo BSD-2-Clause ;;
-	*'Permission is hereby granted, free of charge'*) echo MIT ;;
+	*'Permission is hereby granted, free of charge'* | *'PERMISSION is hereby granted, free of charge'*) echo MIT ;;
 	*'Permission to use, copy, modify, and'*'distribute this software'*) echo ISC ;;
 	*) return 1 ;;
 	esac
@@ -89,7 +90,7 @@ while read -r path version dir; do
 	grep -qxF -- "$line" "$tmp/qjs-worker" || where=supervisor
 	grep -qxF -- "$line" "$tmp/supervisor" || where=qjs-worker
 	set --
-	for file in "$dir"/LICEN[CS]E* "$dir"/COPYING* "$dir"/NOTICE* "$dir"/PATENTS*; do
+	for file in "$dir"/LICEN[CS]E* "$dir"/License* "$dir"/COPYING* "$dir"/NOTICE* "$dir"/PATENTS*; do
 		[ ! -f "$file" ] || set -- "$@" "$file"
 	done
 	[ $# -gt 0 ] || die "$path $version has no licence file in $dir"

@@ -12,13 +12,13 @@ func kernel() []Attack {
 	tick := at(unix.Timex{Modes: unix.ADJ_TICK}) // of 0 µs
 
 	type createMap struct{ kind, keyBytes, valueBytes, entries uint32 }
-	type nextID struct{ start, next, flags uint32 }
+	nextID := [3]uint32{} // start, next, flags
 	array := at(createMap{unix.BPF_MAP_TYPE_ARRAY, 4, 4, 1})
 	clock := at(unix.PerfEventAttr{Type: unix.PERF_TYPE_SOFTWARE, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))})
 
 	return []Attack{
 		{"bpf to make a map", "kernel memory, the verifier", by(), call(unix.SYS_BPF, unix.BPF_MAP_CREATE, array, unsafe.Sizeof(createMap{}))},
-		{"bpf to list programs", "what the host watches", by(noCaps, notHere), call(unix.SYS_BPF, unix.BPF_PROG_GET_NEXT_ID, at(nextID{}), unsafe.Sizeof(nextID{}))},
+		{"bpf to list programs", "what the host watches", by(noCaps, notHere), call(unix.SYS_BPF, unix.BPF_PROG_GET_NEXT_ID, at(nextID), unsafe.Sizeof(nextID))},
 		{"perf_event_open of a processor", "what others compute", by(), call(unix.SYS_PERF_EVENT_OPEN, clock, none, 0, none, 0)},
 		{"perf_event_open of itself", "a source of kernel bugs", by(), call(unix.SYS_PERF_EVENT_OPEN, clock, 0, none, none, 0)},
 		{"io_uring_setup", "system calls past a filter", by(), call(unix.SYS_IO_URING_SETUP, 4, room())},

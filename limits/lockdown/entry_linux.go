@@ -2,5 +2,7 @@
 
 package lockdown
 
-// entry is in assembly, and only the linker refers to it.
+// entry is in assembly. Only the linker refers to it: -ldflags=-E=….
+//
+//lint:ignore U1000 see above
 func entry()
