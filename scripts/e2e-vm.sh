@@ -98,6 +98,7 @@ CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o "$root/init" ./test/vm/init
 for package in cgroup lockdown; do
 	CGO_ENABLED=0 go test -c -trimpath -ldflags='-s -w' -o "$root/bin/$package.test" "./limits/$package"
 done
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -tags nomemorylimit -o "$root/bin/hungry-worker" ./cmd/qjs-worker
 cp bin/supervisor bin/qjs-worker "$root/bin/"
 cp "$root/init" "$root/bin/true" # see there
 (cd "$root" && find . | cpio --quiet -o -H newc) >"$tmp/initrd"

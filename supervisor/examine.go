@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -62,10 +64,10 @@ type AttackResult struct {
 	Expected         []string          // answers of layers that are on
 }
 
-// Attack makes every attack of package attack from inside a worker of its own, locked down as
-// all are, and hands each result to each, in order (SPEC 15.3). The error is that of a worker
-// that could not be started or attacked.
-func (s *Supervisor) Attack(ctx context.Context, each func(AttackResult)) error {
+// Attack makes the attacks of package attack whose names match only, nil for all, from inside
+// a worker of its own each, locked down as all are. It hands each result to each, in order
+// (SPEC 15.3). The error is that of a worker that could not be started or attacked.
+func (s *Supervisor) Attack(ctx context.Context, only *regexp.Regexp, each func(AttackResult)) error {
 	spawner, err := s.examiner(true)
 	if err != nil {
 		return err
@@ -79,7 +81,7 @@ func (s *Supervisor) Attack(ctx context.Context, each func(AttackResult)) error 
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	attacks := attack.All()
+	attacks := slices.DeleteFunc(attack.All(), func(a attack.Attack) bool { return only != nil && !only.MatchString(a.Name) })
 	reports := make([]chan report, len(attacks))
 	for i := range reports {
 		reports[i] = make(chan report, 1)

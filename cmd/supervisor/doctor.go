@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
@@ -19,7 +20,7 @@ import (
 const doctorLong = `doctor starts a worker and shows every layer that keeps it apart: whether the kernel
 enforces it here, why not, and what to do about that.
 
-With --attack it also tries the layers out. For each attack a worker, locked down as
+With --attack it also tries the layers out; --attack=REGEXP picks system calls by name. For each attack a worker, locked down as
 all are, makes one system call that a worker never needs: it opens files, connects,
 executes, forks, traces, mounts, maps executable memory, and so on. Calls that get
 through do no harm. Then two cells try to get out of the guest by its own language,
@@ -29,10 +30,13 @@ It exits with 0 if all that supervisor.isolation requires is there, and with --a
 if nothing got through a layer that is on; with 5 if something required is missing, or
 no worker starts; with 4 if an attack got through.`
 
+// everything is the pattern of --attack alone.
+const everything = ".*"
+
 type doctorFlags struct {
 	config string
 	set    []string
-	attack bool
+	attack string
 	json   bool
 }
 
@@ -51,7 +55,8 @@ func (c *cli) doctorCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "config file, JSON5")
 	fl.StringArrayVar(&f.set, "set", nil, "set one field of the config, such as supervisor.isolation.preset=strict; repeatable")
-	fl.BoolVar(&f.attack, "attack", false, "attack the layers from inside a worker, and the guest from inside a cell")
+	fl.StringVar(&f.attack, "attack", "", "attack the layers from inside a worker, and the guest from inside a cell; --attack=REGEXP makes the system calls whose names match, and no more")
+	fl.Lookup("attack").NoOptDefVal = everything
 	fl.BoolVar(&f.json, "json", false, "print one object, one line")
 	return cmd
 }
@@ -90,6 +95,10 @@ func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
 	if err != nil {
 		return err
 	}
+	only, err := regexp.Compile(f.attack)
+	if err != nil {
+		return &usageError{fmt.Errorf("--attack=%q: %w", f.attack, err), "it takes a regular expression over the names that --attack shows"}
+	}
 	config, err := c.loadConfig(f.config, f.set)
 	if err != nil {
 		return &usageError{err, `"supervisor config schema" prints what a config may hold`}
@@ -100,7 +109,10 @@ func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
 	}
 	defer s.Close()
 	d := &diagnosis{Preset: config.Supervisor.Isolation.Preset, Required: []string{}, Missing: []string{}}
-	c.examine(ctx, s, config.Supervisor.Isolation, f.attack, d)
+	c.examine(ctx, s, d)
+	if f.attack != "" && d.Error == "" {
+		c.attack(ctx, s, config.Supervisor.Isolation, only, d)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -118,8 +130,8 @@ func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
 	return nil
 }
 
-// examine fills in the diagnosis.
-func (c *cli) examine(ctx context.Context, s *supervisor.Supervisor, config limits.IsolationConfig, attack bool, d *diagnosis) {
+// examine fills in the layers.
+func (c *cli) examine(ctx context.Context, s *supervisor.Supervisor, d *diagnosis) {
 	policy := s.Policy()
 	report, err := s.Examine(ctx)
 	d.Layers = report
@@ -139,16 +151,17 @@ func (c *cli) examine(ctx context.Context, s *supervisor.Supervisor, config limi
 			d.Missing = append(d.Missing, string(s.Layer))
 		}
 	}
-	if !attack {
-		return
-	}
+}
+
+// attack fills in what attacks and escapes came to.
+func (c *cli) attack(ctx context.Context, s *supervisor.Supervisor, config limits.IsolationConfig, only *regexp.Regexp, d *diagnosis) {
 	through := func() {
 		if d.code == exitOK {
 			d.code = exitHost
 		}
 	}
 	show := c.counter()
-	err = s.Attack(ctx, func(r supervisor.AttackResult) {
+	err := s.Attack(ctx, only, func(r supervisor.AttackResult) {
 		row := attackRow{Name: r.Name, About: r.About, Outcome: r.Outcome, Expected: r.Expected, By: r.By, Verdict: "refused"}
 		switch {
 		case !r.Covered:
@@ -163,6 +176,9 @@ func (c *cli) examine(ctx context.Context, s *supervisor.Supervisor, config limi
 	show("")
 	if err != nil {
 		d.Error, d.code = err.Error(), exitHost
+		return
+	}
+	if only.String() != everything {
 		return
 	}
 	// The guest's walls do not depend on the layers; a policy that cannot be met must not hide them.

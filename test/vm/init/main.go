@@ -61,13 +61,28 @@ var steps = []step{
 	{name: "supervisor run as root", args: cell("1 + 2"), group: "/service/main", says: "3"},
 	{name: "supervisor run as nobody", args: cell("1 + 2"), group: "/delegated/main", nobody: true, says: "3"},
 	{name: "supervisor run of a memory hog as nobody", args: cell(hog), group: "/delegated/main", nobody: true, exit: 3, says: "memory_limit_exceeded"},
+	// Its guests have no limit of their own: the cgroup has to end it.
+	{name: "supervisor run of a memory hog that only the cgroup stops", args: cell(bytes1M, "supervisor.worker=/bin/hungry-worker", "memoryLimitBytes=1048576"),
+		group: "/service/main", exit: 3, says: "ended by signal 9 (killed)"},
+	// All that Linux 6.1 has: Landlock's ABI 2 knows no network and no scopes.
+	{name: "supervisor doctor --attack as root", args: doctor, group: "/service/main", says: "5 attacks: 5 refused"},
+	{name: "supervisor doctor --attack as nobody", args: doctor, group: "/delegated/main", nobody: true, says: "5 attacks: 5 refused"},
 }
+
+var doctor = []string{"supervisor", "doctor", "--attack=^(open /etc/passwd|run /bin/sh|make a directory|socket of IPv4, UDP|map shared memory)$",
+	"--set", "timeoutMs=60000", "--set", `supervisor.isolation.require=["namespace", "empty_root", "cgroup", "rlimits", "capabilities", "no_new_privs", "landlock.files", "seccomp", "parent_death"]`}
+
+const bytes1M = "const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))"
 
 const hog = "const a = []; for (;;) a.push(new Array(1e5).fill(a.length))"
 
 // cell is a command that runs a cell, with as much time as it may have.
-func cell(source string) []string {
-	return []string{"supervisor", "run", "--set", "timeoutMs=60000", "-e", source}
+func cell(source string, set ...string) []string {
+	args := []string{"supervisor", "run", "--set", "timeoutMs=60000"}
+	for _, field := range set {
+		args = append(args, "--set", field)
+	}
+	return append(args, "-e", source)
 }
 
 // stepTimeout ends a step that hangs; the script ends a VM that does.
