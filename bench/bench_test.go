@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,30 +16,12 @@ import (
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 )
-
-// built is the folder that worker made, "" if no benchmark asked for it.
-var built string
-
-// worker builds the worker as it is shipped.
-var worker = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../cmd/qjs-worker")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built != "" {
-		os.RemoveAll(built)
-	}
+	shipped.Remove()
 	os.Exit(code)
 }
 
@@ -65,7 +46,7 @@ func runner(b *testing.B) func(code string) *supervisor.Result {
 // start makes a supervisor whose workers are those that are shipped.
 func start(b *testing.B, opts supervisor.Options) *supervisor.Supervisor {
 	b.Helper()
-	path, err := worker()
+	path, err := shipped.Worker()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -462,7 +463,7 @@ func cmdOtherWorker(ts *testscript.TestScript, neg bool, args []string) {
 	other, overlay := ts.MkAbs("frame.go.other"), ts.MkAbs("overlay.json")
 	ts.Check(os.WriteFile(other, changed, 0o600))
 	ts.Check(os.WriteFile(overlay, encode(map[string]any{"Replace": map[string]string{file: other}}), 0o600))
-	ts.Check(goBuild(ts.MkAbs(one(ts, args)), "-overlay="+overlay, "./cmd/qjs-worker"))
+	ts.Check(shipped.Build(ts.MkAbs(one(ts, args)), []string{"-overlay=" + overlay}, "cmd/qjs-worker"))
 }
 
 func one(ts *testscript.TestScript, args []string) string {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 )
 
 // The documents say what the product does; these tests ask the product. The conventions:
@@ -333,7 +334,7 @@ func TestDocsEmbedding(t *testing.T) {
 	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := goBuild(exe, file); err != nil {
+	if err := shipped.Build(exe, []string{file}); err != nil {
 		t.Fatal(err)
 	}
 	s := session{dir: dir, bin: binaries(t), cache: cacheHome(t)}

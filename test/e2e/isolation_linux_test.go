@@ -19,6 +19,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/supervisor"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 )
 
 // strict is what a host that gives every layer is asked for. This test host may not.
@@ -210,7 +211,7 @@ func TestIsolationInTelemetry(t *testing.T) {
 // hungry is a worker whose guests have no memory limit.
 var hungry = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built.dir, "hungry", "qjs-worker")
-	return path, goBuild(path, "-tags", "nomemorylimit", "./cmd/qjs-worker")
+	return path, shipped.Build(path, []string{"-tags", "nomemorylimit"}, "cmd/qjs-worker")
 })
 
 // SPEC 13.3, 16.2, must hold: where engine and VM do not stop a guest, the cgroup does, and the

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -72,28 +72,12 @@ func binaries(t testing.TB) string {
 			return
 		}
 		built.bin = filepath.Join(built.dir, "bin")
-		built.err = goBuild(built.bin+"/", "./cmd/supervisor", "./cmd/qjs-worker")
+		built.err = shipped.Build(built.bin+"/", nil, "cmd/supervisor", "cmd/qjs-worker")
 	})
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
 	return built.bin
-}
-
-// entry is the Makefile's ENTRY.
-const entry = "github.com/openclaw/codemode-supervisor/cmd/qjs-worker=-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry"
-
-// goBuild builds static binaries as `make build` does.
-func goBuild(output string, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-ldflags", entry, "-o", output}, args...)...)
-	cmd.Dir = "../.."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %v\n%s", cmd, err, out)
-	}
-	return nil
 }
 
 // cacheHome is the XDG_CACHE_HOME of everything here, so that the engine is compiled once.

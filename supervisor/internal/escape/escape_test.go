@@ -6,11 +6,9 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,36 +18,15 @@ import (
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/escape"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 )
 
 var update = flag.Bool("update", false, "write golden.txt anew")
 
-// built is the folder that worker made, "" if no test asked for it.
-var built string
-
-// worker gives the real worker, which it builds once. CODEMODE_BIN names a folder with a
-// prebuilt one instead.
-var worker = sync.OnceValues(func() (string, error) {
-	var err error
-	if built, err = os.MkdirTemp("", "escape"); err != nil {
-		return "", err
-	}
-	if bin := os.Getenv("CODEMODE_BIN"); bin != "" {
-		return filepath.Abs(filepath.Join(bin, "qjs-worker"))
-	}
-	path := filepath.Join(built, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../../../cmd/qjs-worker")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
-
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if built != "" {
-		os.RemoveAll(built)
-	}
+	shipped.Remove()
 	os.Exit(code)
 }
 
@@ -59,11 +36,11 @@ func run(t *testing.T, code string) json.RawMessage {
 	if testing.Short() {
 		t.Skip("starts a real worker")
 	}
-	path, err := worker()
+	path, err := shipped.Worker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := supervisor.New(supervisor.Options{Worker: path, CacheDir: filepath.Join(built, "code")})
+	s, err := supervisor.New(supervisor.Options{Worker: path, CacheDir: filepath.Join(filepath.Dir(path), "code")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,49 +5,29 @@ package process
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
+	"github.com/openclaw/codemode-supervisor/test/shipped"
 )
-
-// shipped builds the worker as it is shipped.
-var shipped = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "qjs-worker")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-E=github.com/openclaw/codemode-supervisor/limits/lockdown.entry", "-o", path, "../../../cmd/qjs-worker")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if path, err := shipped(); err == nil && built {
-		os.RemoveAll(filepath.Dir(path))
-	}
+	shipped.Remove()
 	os.Exit(code)
 }
-
-// built is that the worker was.
-var built bool
 
 // BenchmarkLayers tells what each layer costs a worker's start and end: with that layer alone,
 // beside none and all. The variants take turns, so that a machine that gets busy is busy for
 // all of them; the median counts.
 func BenchmarkLayers(b *testing.B) {
-	path, err := shipped()
+	path, err := shipped.Worker()
 	if err != nil {
 		b.Fatal(err)
 	}
-	built = true
 	type variant struct {
 		name    string
 		spawner *Spawner
