@@ -6,8 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -339,6 +341,33 @@ func sleepers(t *testing.T) int {
 		}
 	}
 	return n
+}
+
+// SPEC 15.1, 16.3: a worker's parent-death signal belongs to a thread that lives as long as the
+// supervisor, and not to the one that asked for the run.
+func TestThreadsThatEnd(t *testing.T) {
+	s := fake(t, "call")
+	cat, _ := tools(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	done := make(chan *Result, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		done <- s.Exec(context.Background(), Program{Code: "1", Catalog: cat, Executor: ExecutorFunc(func(context.Context, *Call) (json.RawMessage, error) {
+			close(arrived)
+			<-release
+			return json.RawMessage(`7`), nil
+		})})
+	}()
+	<-arrived
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(runtime.LockOSThread)
+	}
+	wg.Wait()
+	close(release)
+	if res := <-done; string(res.Value) != "7" {
+		t.Errorf("got %s", res.JSON())
+	}
 }
 
 // SPEC 16.4: zombies and descriptors of a worker's are gone with it; descriptors that it sends
