@@ -20,11 +20,12 @@ import (
 
 // Examine starts a worker, whatever the policy requires, and says what became of every
 // isolation layer (SPEC 15.3). No untrusted byte reaches that worker. If none can be started,
-// the report has what is known without one, and the error says why.
+// the report has what is known without one, nothing if it did not come that far, and the error
+// says why.
 func (s *Supervisor) Examine(ctx context.Context) (isolation.Report, error) {
 	spawner, err := s.examiner(false)
 	if err != nil {
-		return isolation.Report{}.Complete(), err
+		return nil, err
 	}
 	defer s.close(spawner)
 	child, err := spawner.Start(ctx, process.Order{})

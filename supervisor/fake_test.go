@@ -282,7 +282,7 @@ func TestSurroundings(t *testing.T) {
 	if err := json.Unmarshal(res.Value, &got); err != nil {
 		t.Fatalf("%v in %s", err, res.JSON())
 	}
-	if got.Home || got.Environ != 0 || got.Stdin != "/dev/null" || got.Argv0 != "codemode-worker" {
+	if got.Home || got.Environ != 0 || !strings.HasPrefix(got.Stdin, "pipe:") || got.Argv0 != "codemode-worker" {
 		t.Errorf("got %+v", got)
 	}
 	if strings.Contains(res.Error, "s3cr3t") {

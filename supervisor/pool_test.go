@@ -223,6 +223,39 @@ func TestReportIsVerified(t *testing.T) {
 	}
 }
 
+// SPEC 15.2: a wall that the first worker had and a later one has not is an error, whatever the
+// policy; and a worker that kept the supervisor's user is none.
+func TestWallsDoNotGetLower(t *testing.T) {
+	t.Run("a layer", func(t *testing.T) {
+		s := fake(t, "lowers")
+		run42(t, s)
+		res := s.Exec(context.Background(), Program{Code: "1"})
+		if res.Code != RuntimeUnavailable || !strings.Contains(res.Error, "landlock.files was on for the first worker and is unavailable now") {
+			t.Errorf("got %s", res.JSON())
+		}
+	})
+	t.Run("the user", func(t *testing.T) {
+		s := fake(t, "not-itself")
+		res := s.Exec(context.Background(), Program{Code: "1"})
+		if res.Code != RuntimeUnavailable || !strings.Contains(res.Error, "could not become the user that it should be: setresuid: no") {
+			t.Errorf("got %s", res.JSON())
+		}
+	})
+}
+
+// SPEC 13.4: an identity that was asked for and cannot be had is no identity.
+func TestIdentityThatCannotBeHad(t *testing.T) {
+	s := fake(t, "ok")
+	s.without = []isolation.Layer{isolation.UserNamespace}
+	if err := s.SetIsolation(limits.IsolationConfig{UID: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	res := s.Exec(context.Background(), Program{Code: "1"})
+	if res.Code != RuntimeUnavailable || !strings.Contains(res.Error, "supervisor.isolation.uid and gid are 1000 and 0") {
+		t.Errorf("got %s", res.JSON())
+	}
+}
+
 func TestBreaker(t *testing.T) {
 	var b breaker
 	fail := errors.New("no engine")

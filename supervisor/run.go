@@ -13,6 +13,10 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
+// burial is how long a run that did not complete waits for its worker to be gone: its exit may
+// say why.
+const burial = 300 * time.Millisecond
+
 // run is one cell's life, over all of its legs. Its goroutine is the only one to change
 // it, unless a field says otherwise.
 type run struct {
@@ -156,9 +160,13 @@ func (r *run) work(a *ask) *end {
 	r.leg = newLeg(child, a)
 	r.around = child.Report
 	e := r.converse(ctx)
+	if !r.leg.counted {
+		child.AwaitExit(burial)
+		r.leg.counted = child.Alive() // something holds it: the answer does not wait for that
+	}
 	if r.leg.counted {
-		// The run is complete and its worker has its SIGKILL: the answer need not wait for the
-		// kernel to take it apart. The place does.
+		// The worker has its SIGKILL: the answer need not wait for the kernel to take it apart.
+		// The place does.
 		leave = func() {
 			r.s.wg.Go(func() {
 				r.s.reaped(child)

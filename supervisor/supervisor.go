@@ -113,7 +113,7 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	policy, err := isolation.NewPolicy(opts.Isolation)
 	if err != nil {
-		return nil, fmt.Errorf("supervisor: %w", err)
+		return nil, err
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -87,11 +87,9 @@ func (w *workerFile) check(path string) error {
 // could write to: the worker executes what it finds there (SPEC 15.4).
 func cacheDir(dir string) (string, error) {
 	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return "", nil // no home directory: the spawner's own will do
+		if dir = userCache(); dir == "" {
+			return "", nil // the spawner's own will do
 		}
-		dir = filepath.Join(base, "codemode-supervisor", "code")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -111,4 +109,25 @@ func cacheDir(dir string) (string, error) {
 		return "", fmt.Errorf("the code cache %q has mode %04o and others could put code there: chmod 700 it, or choose another directory", dir, mode)
 	}
 	return dir, checkOwner(dir, info)
+}
+
+// userCache is the directory of compiled code in the user's cache, "" if the user has none: no
+// home directory, or one that is not there or not the user's to write to, as system users have.
+func userCache() string {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	dir := filepath.Join(base, "codemode-supervisor", "code")
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	// Its parent, the home directory as a rule, is made by whoever made the user.
+	if _, err := os.Stat(filepath.Dir(base)); err != nil {
+		return ""
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
 }

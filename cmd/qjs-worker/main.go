@@ -14,6 +14,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 
@@ -53,7 +54,12 @@ func run(argv []string) int {
 	}
 	conn := workerproto.NewConn(socket)
 	ready := engine.Wait()
-	// Stdin and the pipe of the handshake line have done their work.
+	// Stdin ends when the supervisor has said who the root of our user namespace is; not before
+	// that can we become it.
+	if n, err := io.Copy(io.Discard, os.Stdin); n > 0 || err != nil {
+		ready.Fault = fmt.Sprintf("waiting for the end of stdin: %d bytes, %v", n, err)
+	}
+	// It and the pipe of the handshake line have done their work.
 	if err := lockdown.KeepOnly(int(os.Stderr.Fd()), workerproto.ChannelFD); err != nil {
 		ready.Fault = fmt.Sprintf("closing what is of no use any more: %v", err)
 	}

@@ -105,7 +105,7 @@ func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
 	}
 	s, err := c.open(config, "", log)
 	if err != nil {
-		return err
+		return &usageError{err, `docs/isolation.md has the fields of supervisor.isolation`}
 	}
 	defer s.Close()
 	d := &diagnosis{Preset: config.Supervisor.Isolation.Preset, Required: []string{}, Missing: []string{}}
@@ -229,6 +229,7 @@ func (c *cli) printDiagnosis(d *diagnosis) error {
 	for _, name := range d.Required {
 		required[name] = true
 	}
+	clean := func(text string) string { return newPrinter(c.stdout).clean(strings.Join(strings.Fields(text), " ")) }
 	on := 0
 	var rows [][]string
 	for _, s := range d.Layers {
@@ -239,10 +240,14 @@ func (c *cli) printDiagnosis(d *diagnosis) error {
 		if required[string(s.Layer)] {
 			mark = "required"
 		}
-		rows = append(rows, []string{string(s.Layer), paint(string(s.State)), mark, s.Reason})
+		rows = append(rows, []string{string(s.Layer), paint(clean(string(s.State))), mark, clean(s.Reason)})
 		if s.Remedy != "" && s.State != isolation.On {
-			rows = append(rows, []string{"", paint(""), "", "→ " + s.Remedy})
+			rows = append(rows, []string{"", paint(""), "", "→ " + clean(s.Remedy)})
 		}
+	}
+	if len(d.Layers) == 0 { // it did not come so far as to look
+		fmt.Fprintln(c.stderr, "supervisor: error:", newPrinter(c.stderr).clean(d.Error))
+		return nil
 	}
 	if err := table(c.stdout, []string{"LAYER", paint("STATE"), "POLICY", "WHY NOT"}, rows); err != nil {
 		return err

@@ -43,7 +43,7 @@ func TestPolicyRefuses(t *testing.T) {
 		words  []string
 	}{
 		{limits.IsolationConfig{Preset: "paranoid"}, []string{`"paranoid"`, `"strict"`}},
-		{limits.IsolationConfig{Require: []string{"secomp"}}, []string{`"secomp"`, "no layer", "seccomp"}},
+		{limits.IsolationConfig{Require: []string{"secomp"}}, []string{`"secomp"`, "no layer", `did you mean "seccomp"?`}},
 		{limits.IsolationConfig{Require: []string{"cgroups.memory"}}, []string{`did you mean "cgroup.memory"?`}},
 		{limits.IsolationConfig{Require: []string{""}}, []string{"no layer"}},
 		{limits.IsolationConfig{Require: []string{"cgroup."}}, []string{"no layer"}},

@@ -1,11 +1,11 @@
 package isolation
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/limits/json5"
 )
 
 // Policy is what an operator wants of the layers (SPEC 15.2). It is immutable and
@@ -44,14 +44,17 @@ func NewPolicy(c limits.IsolationConfig) (Policy, error) {
 	return p, nil
 }
 
-// suggest points at the layers whose name holds what was typed, or its last part.
+// suggest points at the layer or family that was probably meant.
 func suggest(name string) string {
-	_, last, _ := strings.Cut(name, ".")
-	last = strings.ToLower(cmp.Or(last, name))
+	var known []string
 	for _, l := range layers {
-		if strings.Contains(string(l), last) || strings.Contains(last, string(l)) {
-			return fmt.Sprintf(" (did you mean %q?)", l)
+		known = append(known, string(l))
+		if family, _, ok := strings.Cut(string(l), "."); ok {
+			known = append(known, family)
 		}
+	}
+	if near := json5.Nearest(name, known); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""
 }

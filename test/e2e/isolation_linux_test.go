@@ -208,6 +208,74 @@ func TestIsolationInTelemetry(t *testing.T) {
 	}
 }
 
+// SPEC 15.1: many starts at once, on processors that have other work, lock up as well as one; the
+// first ones too, before it is known what this host gives.
+func TestCrowdIsLockedUp(t *testing.T) {
+	config := strict(t)
+	for range 3 {
+		s := embed(t, supervisor.Options{Isolation: config, MaxWorkers: 20})
+		results := make(chan *supervisor.Result)
+		for range 40 {
+			go func() {
+				results <- s.Exec(t.Context(), supervisor.Program{Code: "1+2", Limits: limitsWith(func(l *limits.Limits) { l.Timeout = time.Minute })})
+			}()
+		}
+		for range 40 {
+			completed(t, <-results, "3")
+		}
+		s.Close()
+	}
+}
+
+// SPEC 13.2, 16.2: a worker that its SIGKILL does not end, since it is frozen, does not hold the answer.
+func TestFrozenWorker(t *testing.T) {
+	dir := "/sys/fs/cgroup/freezer/codemode-e2e-test"
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Skipf("no freezer of cgroup v1, in which a SIGKILL has to wait: %v", err)
+	}
+	freeze := func(state string) {
+		t.Helper()
+		if err := os.WriteFile(dir+"/freezer.state", []byte(state), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer os.Remove(dir)
+	s := embed(t, supervisor.Options{})
+	running := make(chan struct{}, 1)
+	done := make(chan *supervisor.Result)
+	began := time.Now()
+	go func() {
+		done <- s.Exec(t.Context(), supervisor.Program{
+			Code: `text("ready"); for(;;);`, Output: func(supervisor.Item) { running <- struct{}{} },
+			Limits: limitsWith(func(l *limits.Limits) { l.Timeout = 2 * time.Second }),
+		})
+	}()
+	<-running
+	if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(workers(t)[0])), 0); err != nil {
+		t.Fatal(err)
+	}
+	freeze("FROZEN")
+	res := <-done
+	took := time.Since(began)
+	freeze("THAWED")
+	if res.Code != supervisor.Timeout || took > 2500*time.Millisecond+time.Second {
+		t.Errorf("after %v: %s", took, res.JSON())
+	}
+	noWorkers(t, 2*time.Second)
+}
+
+// SPEC 15.4: users without a home directory that is theirs, as system users are, can run cells.
+func TestNoHome(t *testing.T) {
+	for _, home := range []string{"HOME=/nonexistent", "HOME=/", "HOME="} {
+		cmd := exec.Command(filepath.Join(binaries(t), "supervisor"), "run", "-e", "1 + 2")
+		nobody(t, cmd)
+		cmd.Env[0] = home
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "3\n" {
+			t.Errorf("%s: %v, %s", home, err, out)
+		}
+	}
+}
+
 // hungry is a worker whose guests have no memory limit.
 var hungry = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built.dir, "hungry", "qjs-worker")

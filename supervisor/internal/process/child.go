@@ -29,6 +29,7 @@ const (
 	KilledParked    Reason = "parked"
 	KilledViolation Reason = "protocol violation"
 	KilledStart     Reason = "start given up"
+	KilledUndead    Reason = "and does not die"
 )
 
 // Exit is how a child ended. All of it is known only after [Child.Wait].
@@ -80,6 +81,7 @@ type Child struct {
 	cmd    *exec.Cmd
 	order  Order         // what it was started for
 	way    way           // how it was forked
+	uid    int           // which user it is, if that was mapped for it; 0 else
 	group  *cgroup.Group // its own
 	counts bool          // the group counts its OOM kills
 
@@ -98,7 +100,8 @@ type Child struct {
 	buried func()        // called when nothing is left
 	finish sync.Once
 	stderr tail
-	exit   Exit
+	exit   Exit // written by reap
+	last   Exit // what Wait gives
 }
 
 // begin is called by the launch when the process runs.
@@ -233,13 +236,27 @@ func (c *Child) Kill(why Reason) {
 	}
 }
 
+// undead is how long [Child.Wait] waits for a process that has its SIGKILL.
+const undead = 5 * time.Second
+
 // Wait waits until nothing of a killed or dead worker is left: process, group, sockets,
-// go-plugin's directory and goroutines.
+// go-plugin's directory and goroutines. A process that does not die, because somebody froze it
+// or a disk hangs, is given up after five seconds: [Exit.Left] says so, and the goroutine that
+// waits for it stays until it is gone.
 func (c *Child) Wait() Exit {
 	c.finish.Do(func() {
 		if gone := c.exited(); gone != nil {
-			<-gone
+			select {
+			case <-gone:
+			case <-time.After(undead):
+				c.last = Exit{Code: -1, Killed: KilledUndead, Left: fmt.Errorf("worker %d has its SIGKILL and does not die: see its state in /proc/%d/status, and whether a freezer holds it", c.Pid(), c.Pid())}
+				c.Conn.Close()
+				close(c.done)
+				c.buried()
+				return
+			}
 			c.Conn.Close()
+			c.last = c.exit
 		}
 		// Only now: go-plugin's Kill of a worker that is alive and stopped would take 40 s. It
 		// removes the socket's directory.
@@ -248,7 +265,7 @@ func (c *Child) Wait() Exit {
 		c.buried()
 	})
 	<-c.done
-	return c.exit
+	return c.last
 }
 
 // tail keeps the first and the last bytes of a stream, and stops reading one that

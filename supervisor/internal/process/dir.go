@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,17 +75,25 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// makingTime is how long a directory may have been half made before its maker is taken for dead.
+const makingTime = time.Minute
+
 // sweep removes the directories whose owners are gone: those with a lock of ours that is
-// free.
+// free, and those that somebody was killed in the middle of making.
 func sweep(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), dirPrefix) {
+		making := strings.HasPrefix(e.Name(), makingPrefix)
+		if !e.IsDir() || !making && !strings.HasPrefix(e.Name(), dirPrefix) {
 			continue
 		}
 		dir := filepath.Join(base, e.Name())
-		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !ours(info) {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !ours(info) || making && time.Since(info.ModTime()) < makingTime {
 			continue
+		}
+		if making {
+			os.Remove(dir) // if it has no lock yet, it is empty
 		}
 		if lock, err := lockDir(dir); err == nil {
 			os.RemoveAll(dir)

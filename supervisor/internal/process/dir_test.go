@@ -37,6 +37,18 @@ func TestSweep(t *testing.T) {
 		write(path, "precious")
 	}
 	write("codemode-run-dead/"+lockName, lockText)
+	write("codemode-new-dead/"+lockName, lockText) // an hour old
+	if err := os.Mkdir(filepath.Join(base, "codemode-new-fresh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if _, err := os.Stat(filepath.Join(base, "codemode-new-dead")); err == nil {
+			t.Error("what a supervisor was killed in the middle of is still there")
+		}
+		if _, err := os.Stat(filepath.Join(base, "codemode-new-fresh")); err != nil {
+			t.Error("what somebody is making was removed")
+		}
+	}()
 	write("codemode-run-dead/plugin-dir1/plugin2", "")
 	if err := os.Symlink(filepath.Join(base, "codemode-supervisor"), filepath.Join(base, "codemode-run-link")); err != nil {
 		t.Fatal(err)

@@ -7,9 +7,12 @@
 //	child.Kill(process.KilledDone)
 //	exit := child.Wait()
 //
-// HashiCorp go-plugin starts the worker, checks its handshake and owns its life. Its
-// RPC connection is closed before the first untrusted byte goes down, because gob and
-// yamux are not made for a hostile peer; from then on only [Child.Conn] is read.
+// HashiCorp go-plugin starts the worker, reads its handshake and owns its life. Its RPC is
+// never used, because gob and yamux are not made for a hostile peer; only [Child.Conn] is
+// read.
+//
+// What surrounds a worker is in walls.go: how it is forked, what it says that it did to
+// itself, and how that is compared with the policy before it gets its first untrusted byte.
 //
 // Who owns what: the Spawner owns the thread that forks and the directory that
 // go-plugin's socket lives in. A Child owns its process group, its socket, its stderr

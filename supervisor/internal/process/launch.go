@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,9 @@ type launch struct {
 	handshake io.ReadCloser
 }
 
-// Start forks the worker.
+// Start forks the worker, in the best way that this host allows. Once it is known which one
+// that is there is no other: what could be had before and cannot now is an error, not a worker
+// with one wall less.
 func (l *launch) Start(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -34,104 +37,111 @@ func (l *launch) Start(ctx context.Context) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	socket, theirs, err := socketPair()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close()
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		socket.Close()
-		return err
-	}
-	defer outW.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		socket.Close()
-		outR.Close()
-		return err
-	}
-	defer errW.Close()
-	group, err := l.spawner.groups.New(groupLimits(l.child.order.GuestBytes, l.spawner.cfg.Without))
-	if err != nil {
-		socket.Close()
-		outR.Close()
-		errR.Close()
-		return err
-	}
-	cmd, w, err := l.spawner.fork(group.FD(), func(w way) *exec.Cmd {
-		return &exec.Cmd{
-			Path: l.spawner.cfg.Path,
-			// Not in the environment: /proc/PID/environ is to be empty (SPEC 15.1).
-			Args: workerproto.Launch{
-				CacheDir: l.spawner.cfg.CacheDir, Plan: l.spawner.plan(w).Encode(), Vars: l.env, Attack: l.spawner.cfg.Attack, Spare: l.child.order.Spare,
-			}.Args(),
-			Env:        []string{},
-			Dir:        "/",
-			Stdin:      nil, // /dev/null
-			Stdout:     outW,
-			Stderr:     errW,
-			ExtraFiles: []*os.File{theirs},
-		}
-	})
-	if err != nil {
-		socket.Close()
-		outR.Close()
-		errR.Close()
-		return errors.Join(startHint(l.spawner.cfg.Path, err), group.Remove())
-	}
-	l.handshake = &firstLine{r: outR}
-	counts := l.spawner.hostReport().Get(isolation.CgroupMemory).State == isolation.On
-	l.child.begin(cmd, w, group, counts, socket, errR)
-	return nil
-}
-
-// fork forks the worker in the best way that this host allows. Once it is known which one
-// that is there is no other: what could be had before and cannot now is an error, not a
-// worker with one wall less.
-func (s *Spawner) fork(cgroupFD int, command func(way) *exec.Cmd) (*exec.Cmd, way, error) {
+	s := l.spawner
 	if err := unix.Access(s.cfg.Path, unix.X_OK); err != nil {
-		return nil, way{}, &os.PathError{Op: "execute", Path: s.cfg.Path, Err: err}
-	}
-	uid, gid := s.identity()
-	try := func(w way) (*exec.Cmd, error) {
-		cmd := command(w)
-		cmd.SysProcAttr = w.attributes(cgroupFD)
-		started := make(chan error)
-		s.forks <- func() { started <- cmd.Start() }
-		if err := <-started; err != nil {
-			return nil, err
-		}
-		if err := w.identify(cmd.Process.Pid, uid, gid); err != nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			return nil, err
-		}
-		return cmd, nil
+		return startHint(s.cfg.Path, &os.PathError{Op: "execute", Path: s.cfg.Path, Err: err})
 	}
 	if w := s.found.Load(); w != nil {
-		cmd, err := try(*w)
-		return cmd, *w, err
+		return l.fork(*w)
 	}
 	var why error // the last refusal that cost a namespace
-	for _, w := range s.ways(cgroupFD >= 0) {
+	for _, w := range s.ways() {
 		w.why = why
 		if err := s.cfg.Policy.CheckKnown(w.report(s)); err != nil {
-			return nil, w, err // no worker is started
+			return err // no worker is started
 		}
-		cmd, err := try(w)
+		err := l.fork(w)
 		if err == nil {
 			s.found.Store(&w)
-			return cmd, w, nil
+			return nil
 		}
 		if !refused(err) {
-			return nil, w, err
+			return err
 		}
 		if !w.born { // else it may only have been the cgroup
 			why = err
 		}
 	}
-	return nil, way{}, why
+	if uid, gid := s.cfg.Policy.Identity(); uid != 0 || gid != 0 {
+		return fmt.Errorf("supervisor.isolation.uid and gid are %d and %d, and a worker cannot be given them here: %w", uid, gid, cmp.Or(why, errors.New("there are no user namespaces")))
+	}
+	return why
+}
+
+// fork forks the worker in one way. What it is given is its own: an end of it that an earlier
+// try has seen could hold what that one said.
+func (l *launch) fork(w way) (err error) {
+	socket, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	ours := []io.Closer{socket} // closed if there is no worker
+	defer func() {
+		if err != nil {
+			for _, c := range ours {
+				c.Close()
+			}
+		}
+	}()
+	defer theirs.Close()
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			if r, w, err = os.Pipe(); err == nil {
+				return r, w
+			}
+		}
+		return nil, nil // a nil file can be closed
+	}
+	inR, inW := pipe()
+	defer inR.Close()
+	defer inW.Close() // the worker waits for it: who it is has been settled
+	outR, outW := pipe()
+	defer outW.Close()
+	errR, errW := pipe()
+	defer errW.Close()
+	ours = append(ours, outR, errR)
+	if err != nil {
+		return fmt.Errorf("making pipes: %w", err)
+	}
+	s := l.spawner
+	group, err := s.groups.New(groupLimits(l.child.order.GuestBytes, s.cfg.Without))
+	if err != nil {
+		return err
+	}
+	if group.FD() < 0 {
+		w.born = false
+	}
+	cmd := &exec.Cmd{
+		Path: s.cfg.Path,
+		// Not in the environment: /proc/PID/environ is to be empty (SPEC 15.1).
+		Args: workerproto.Launch{
+			CacheDir: s.cfg.CacheDir, Plan: s.plan(w).Encode(), Vars: l.env, Attack: s.cfg.Attack, Spare: l.child.order.Spare,
+		}.Args(),
+		Env:         []string{},
+		Dir:         "/",
+		Stdin:       inR, // nothing of ours, and nothing at all: it ends
+		Stdout:      outW,
+		Stderr:      errW,
+		ExtraFiles:  []*os.File{theirs},
+		SysProcAttr: w.attributes(group.FD()),
+	}
+	started := make(chan error)
+	s.forks <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return errors.Join(err, group.Remove())
+	}
+	uid, gid := s.identity()
+	if err := w.identify(cmd.Process.Pid, uid, gid); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return errors.Join(err, group.Remove())
+	}
+	if w.mapped {
+		l.child.uid = uid
+	}
+	l.handshake = &firstLine{r: outR}
+	l.child.begin(cmd, w, group, s.hostReport().Get(isolation.CgroupMemory).State == isolation.On, socket, errR)
+	return nil
 }
 
 // startHint says what to do about a worker that cannot be executed.
@@ -141,6 +151,8 @@ func startHint(path string, err error) error {
 		return fmt.Errorf("%w: build it with \"make build\", or name it with supervisor.worker", err)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: make it executable (chmod +x %s)", err, path)
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Errorf("%w: a worker takes about ten descriptors; raise RLIMIT_NOFILE (ulimit -n)", err)
 	}
 	return err
 }

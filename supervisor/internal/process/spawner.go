@@ -52,9 +52,10 @@ type Spawner struct {
 	closed   bool           // guarded by mu
 	children sync.WaitGroup // those that are not buried yet
 
-	groups *cgroup.Host        // makes groups without limits if all of its layers are left out
-	found  atomic.Pointer[way] // how this host lets us fork; nil: not tried yet
-	uids   atomic.Uint32       // the last uid that was picked
+	groups *cgroup.Host                     // makes groups without limits if all of its layers are left out
+	found  atomic.Pointer[way]              // how this host lets us fork; nil: not tried yet
+	first  atomic.Pointer[isolation.Report] // of the first worker
+	uids   atomic.Uint32                    // the last uid that was picked
 }
 
 // NewSpawner makes a Spawner. The caller must Close it. It fails with an
@@ -66,6 +67,9 @@ func NewSpawner(cfg Config) (_ *Spawner, err error) {
 	}
 	if uid, gid := cfg.Policy.Identity(); (uid != 0 || gid != 0) && os.Geteuid() != 0 {
 		return nil, fmt.Errorf("supervisor.isolation.uid and gid are %d and %d, and only root can give a worker another identity: run the supervisor as root, or leave them out", uid, gid)
+	}
+	if err := checkHost(); err != nil {
+		return nil, err
 	}
 	s := &Spawner{cfg: cfg, forks: make(chan func()), groups: new(cgroup.Host)}
 	s.uids.Store(rand.Uint32N(uidCount))

@@ -92,21 +92,40 @@ func selfReport(text []byte) (isolation.Report, error) {
 	return r, nil
 }
 
-// enclose compares what is around a worker that is ready with the policy, before it gets
-// its first untrusted byte (SPEC 15.2).
+// enclose compares what is around a worker that is ready with the policy and with what the
+// first worker had, before it gets its first untrusted byte (SPEC 15.2).
 func (s *Spawner) enclose(child *Child) error {
 	self, err := selfReport(child.Ready.Isolation)
 	if err != nil {
 		return err
 	}
+	for _, said := range self {
+		if said.Layer == isolation.UserNamespace && child.way.user {
+			// It kept our own user, which no policy means.
+			return fmt.Errorf("the worker could not become the user that it should be: %s", said.Reason)
+		}
+	}
 	r := s.hostReport()
 	r.Merge(child.way.report(s))
 	r.Merge(self)
-	if err := verify(child.Pid(), r); err != nil {
+	if err := verify(child.Pid(), child.uid, r); err != nil {
 		return err
 	}
 	child.Report = r.Complete()
-	return s.cfg.Policy.Check(child.Report)
+	if err := s.cfg.Policy.Check(child.Report); err != nil {
+		return err
+	}
+	first := s.first.Load()
+	if first == nil {
+		s.first.CompareAndSwap(nil, &child.Report)
+		return nil
+	}
+	for _, was := range *first {
+		if now := child.Report.Get(was.Layer); was.State == isolation.On && now.State != isolation.On {
+			return fmt.Errorf("%s was on for the first worker and is %s now (%s): walls do not get lower while nobody looks; restart the supervisor if the host has changed for good", was.Layer, now.State, now.Reason)
+		}
+	}
+	return nil
 }
 
 // hostReport is what is known before a worker is forked.

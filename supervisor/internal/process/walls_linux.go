@@ -48,7 +48,7 @@ func (w way) has(layer isolation.Layer) bool {
 
 // ways lists the ways to fork, the best one first. Which of them this kernel, this user and
 // this container allow is found by trying.
-func (s *Spawner) ways(born bool) []way {
+func (s *Spawner) ways() []way {
 	var others []namespace
 	user := false
 	for _, n := range namespaces {
@@ -64,16 +64,17 @@ func (s *Spawner) ways(born bool) []way {
 	root := os.Geteuid() == 0
 	var all []way
 	add := func(w way) {
-		if w.born = true; born {
-			all = append(all, w)
-		}
-		w.born = false
+		all = append(all, w)
+		all[len(all)-1].born = true
 		all = append(all, w)
 	}
+	if user && root {
+		add(way{user: true, mapped: true, others: others})
+	}
+	if uid, gid := s.cfg.Policy.Identity(); uid != 0 || gid != 0 {
+		return all // an identity that was asked for and cannot be had is no identity
+	}
 	if user {
-		if root {
-			add(way{user: true, mapped: true, others: others})
-		}
 		add(way{user: true, others: others})
 	}
 	if root {
@@ -175,6 +176,24 @@ func namespaceRemedy() string {
 	return "in a container, allow clone(2) with namespaces in its seccomp profile, or run the supervisor outside of it"
 }
 
+// checkHost finds what would only show later, as something else.
+func checkHost() error {
+	self, err := os.Readlink("/proc/self")
+	if err != nil {
+		return fmt.Errorf("reading /proc/self: %w: mount /proc where the supervisor runs", err)
+	}
+	if self != strconv.Itoa(os.Getpid()) {
+		return fmt.Errorf("/proc is of another PID namespace (it calls this process %s, which is %d): mount /proc anew", self, os.Getpid())
+	}
+	// The Go runtime makes a system call on all threads by a queued signal each.
+	const signals = 64
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_SIGPENDING, &limit); err == nil && limit.Cur < signals {
+		return fmt.Errorf("RLIMIT_SIGPENDING is %d, and a worker needs %d to lock itself up: raise it (ulimit -i)", limit.Cur, signals)
+	}
+	return nil
+}
+
 // parentLayers are the layers that every fork here has.
 func parentLayers() isolation.Report {
 	var r isolation.Report
@@ -186,16 +205,21 @@ func parentLayers() isolation.Report {
 // limitData lowers a worker's RLIMIT_DATA from outside (prlimit(2)): behind its seccomp
 // filter it cannot do so itself.
 func limitData(pid int, bytes uint64) error {
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &old); err != nil {
+		return fmt.Errorf("reading RLIMIT_DATA of worker %d: %w", pid, err)
+	}
+	bytes = min(bytes, old.Max) // the supervisor itself may have less
 	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: bytes, Max: bytes}, nil); err != nil {
 		return fmt.Errorf("setting RLIMIT_DATA of worker %d to %d: %w", pid, bytes, err)
 	}
 	return nil
 }
 
-// verify compares a worker's report with what the kernel says of the process (proc(5),
-// /proc/PID/status). A /proc that does not show it, as one mounted with hidepid, shows no
+// verify compares a worker's report, and the uid that it should have if that is not 0, with
+// what the kernel says of the process (proc(5), /proc/PID/status). A /proc that does not show it, as one mounted with hidepid, shows no
 // contradiction.
-func verify(pid int, r isolation.Report) error {
+func verify(pid, uid int, r isolation.Report) error {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return nil
@@ -204,6 +228,13 @@ func verify(pid int, r isolation.Report) error {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
 			status[name] = strings.TrimSpace(value)
+		}
+	}
+	if got := strings.Fields(status["Uid"]); uid > 0 {
+		for _, id := range got { // real, effective, saved, file system
+			if id != strconv.Itoa(uid) {
+				return fmt.Errorf("the worker should be user %d, and /proc/%d/status has Uid: %s", uid, pid, got)
+			}
 		}
 	}
 	const none = "0000000000000000"

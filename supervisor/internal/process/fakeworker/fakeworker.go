@@ -9,6 +9,7 @@ package fakeworker
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -128,11 +129,28 @@ var behaviours = map[string]func(*worker){
 	"not-ready":   func(w *worker) { block() },
 	"ready-fault": func(w *worker) { w.conn.Write(&workerproto.Ready{Fault: "no engine: run make deps"}); os.Exit(1) },
 	"says-locked": func(w *worker) {
-		w.conn.Write(&workerproto.Ready{Engine: Engine, Isolation: []byte(`[{"layer":"seccomp","state":"on"}]`)})
+		w.report(`[{"layer":"seccomp","state":"on"}]`)
+		block()
+	},
+	"lowers": func(w *worker) { // the first one has a layer that the next ones lack
+		state := "on"
+		if os.Mkdir(filepath.Join(launched.CacheDir, "seen"), 0o700) != nil {
+			state = "unavailable"
+		}
+		w.report(fmt.Sprintf(`[{"layer":"landlock.files","state":%q}]`, state))
+		if _, err := w.conn.ReadCommand(); err != nil {
+			os.Exit(0)
+		}
+		w.conn.Write(&workerproto.Prepared{Language: "javascript", Form: "expression"})
+		w.conn.Write(&workerproto.Done{Value: []byte(`42`)})
+		block()
+	},
+	"not-itself": func(w *worker) { // could not take the uid that was mapped for it
+		w.report(`[{"layer":"namespace.user","state":"unavailable","reason":"setresuid: no"}]`)
 		block()
 	},
 	"says-nonsense": func(w *worker) {
-		w.conn.Write(&workerproto.Ready{Engine: Engine, Isolation: []byte(`[{"layer":"magic","state":"on"}]`)})
+		w.report(`[{"layer":"magic","state":"on"}]`)
 		block()
 	},
 	"ready-lie":     func(w *worker) { w.conn.Write(&workerproto.Idle{}); block() },
@@ -287,7 +305,17 @@ func sleeper(attr *syscall.SysProcAttr) int {
 	return child.Process.Pid
 }
 
-func (w *worker) ready() { w.conn.Write(&workerproto.Ready{Version: "fake", Engine: Engine}) }
+func (w *worker) ready() { w.report("") }
+
+// report becomes the user that it should be, as a worker does, and says that it is ready.
+func (w *worker) report(isolation string) {
+	io.Copy(io.Discard, os.Stdin) // until our ids are mapped
+	if os.Geteuid() != 0 {
+		syscall.Setresgid(0, 0, 0)
+		syscall.Setresuid(0, 0, 0)
+	}
+	w.conn.Write(&workerproto.Ready{Version: "fake", Engine: Engine, Isolation: []byte(isolation)})
+}
 
 // begin takes the cell and says that it is prepared.
 func (w *worker) begin() {
