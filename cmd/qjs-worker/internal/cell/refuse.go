@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 )
@@ -56,9 +57,9 @@ func (s *source) refuse(f *finding) *Error {
 
 // What stands before a place where JavaScript ends and TypeScript goes on.
 var (
-	typeScriptBefore = regexp.MustCompile(`[\w)\]?]\s*$`)
-	typeScriptWord   = regexp.MustCompile(`^(?:as|satisfies)\s`)
-	wordBefore       = regexp.MustCompile(`\b(?:interface|type|namespace|declare|abstract|as|satisfies|implements|readonly|public|private|protected)\s+$`)
+	typeScriptBefore = pattern(`[\w)\]?]\s*$`)
+	typeScriptWord   = pattern(`^(?:as|satisfies)\s`)
+	wordBefore       = pattern(`\b(?:interface|type|namespace|declare|abstract|as|satisfies|implements|readonly|public|private|protected)\s+$`)
 )
 
 // oneFence tells how code may be fenced.
@@ -86,10 +87,10 @@ func (s *source) hint(at int) string {
 		return oneFence
 	case s.language != JavaScript:
 		return ""
-	case typeScriptWord.MatchString(rest),
+	case typeScriptWord().MatchString(rest),
 		strings.HasPrefix(rest, "enum ") || strings.HasPrefix(rest, "@"),
-		strings.HasPrefix(rest, ":") && typeScriptBefore.MatchString(s.js[max(0, at-40):at]),
-		wordBefore.MatchString(s.js[max(0, at-40):at]) && !strings.HasPrefix(rest, "="):
+		strings.HasPrefix(rest, ":") && typeScriptBefore().MatchString(s.js[max(0, at-40):at]),
+		wordBefore().MatchString(s.js[max(0, at-40):at]) && !strings.HasPrefix(rest, "="):
 		return "If this is TypeScript, say so with language: \"typescript\"."
 	}
 	return ""
@@ -146,4 +147,10 @@ func failure(doing string, err error) *Error {
 	default:
 		return &Error{Code: CodeInternal, Message: "the source could not be " + doing + ": " + clip(err.Error(), maxMessage)}
 	}
+}
+
+// pattern is a regular expression that is compiled when it is needed: a worker's start does
+// not wait for what most cells do not need.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

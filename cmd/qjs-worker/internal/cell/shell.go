@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -21,20 +20,20 @@ var shellCommands = func() map[string]bool {
 }()
 
 var (
-	firstWord   = regexp.MustCompile(`^(?:[$%#>] +)?((?:[A-Za-z_][A-Za-z0-9_]*=\S* +)*)([A-Za-z][A-Za-z0-9_-]*)(?:$|[\s;|&>])`)
-	assignment  = regexp.MustCompile(`^(?:[$%#>] +)?export +[A-Za-z_][A-Za-z0-9_]*=`)
-	programPath = regexp.MustCompile(`^(?:[$%#>] +)?(?:\.{1,2}|~|/(?:usr/(?:local/)?)?s?bin)/[\w./-]+(?:$|[\s;|&>])`)
-	shellJoint  = regexp.MustCompile(`^[a-z][\w.-]* +[\w./~"'$-][^(){}\[\]=]*(?:&&|\||>)[^(){}\[\]=]*$`)
-	shebang     = regexp.MustCompile(`^#!.*\b(?:ba|da|z)?sh\b`)
-	quotedText  = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
-	scriptText  = regexp.MustCompile(`\b(?:await|return|typeof|new|throw)\s|\b(?:const|let|var|function|class|import)\s+[\w$*{\[]|\b(?:tools|MCP|API|namespaces|console|JSON|Object|Math)\.|\bALL_TOOLS\b|\b(?:text|json)\(|=>|\)\s*\{`)
+	firstWord   = pattern(`^(?:[$%#>] +)?((?:[A-Za-z_][A-Za-z0-9_]*=\S* +)*)([A-Za-z][A-Za-z0-9_-]*)(?:$|[\s;|&>])`)
+	assignment  = pattern(`^(?:[$%#>] +)?export +[A-Za-z_][A-Za-z0-9_]*=`)
+	programPath = pattern(`^(?:[$%#>] +)?(?:\.{1,2}|~|/(?:usr/(?:local/)?)?s?bin)/[\w./-]+(?:$|[\s;|&>])`)
+	shellJoint  = pattern(`^[a-z][\w.-]* +[\w./~"'$-][^(){}\[\]=]*(?:&&|\||>)[^(){}\[\]=]*$`)
+	shebang     = pattern(`^#!.*\b(?:ba|da|z)?sh\b`)
+	quotedText  = pattern(`'[^'\n]*'|"[^"\n]*"`)
+	scriptText  = pattern(`\b(?:await|return|typeof|new|throw)\s|\b(?:const|let|var|function|class|import)\s+[\w$*{\[]|\b(?:tools|MCP|API|namespaces|console|JSON|Object|Math)\.|\bALL_TOOLS\b|\b(?:text|json)\(|=>|\)\s*\{`)
 )
 
 // command is the shell command's name that the source begins with, "" if it begins
 // with none or the guest has a global of that name.
 func (s *source) command() string {
 	line, _, _ := cutLine(strings.TrimSpace(s.body))
-	m := firstWord.FindStringSubmatch(line)
+	m := firstWord().FindStringSubmatch(line)
 	if m == nil || !shellCommands[m[2]] || slices.Contains(s.in.Globals, m[2]) {
 		return ""
 	}
@@ -46,17 +45,17 @@ func (s *source) command() string {
 // command or a program's path, or is one line of words joined as a shell joins them.
 func (s *source) shell() bool {
 	text := strings.TrimSpace(s.body)
-	if scriptText.MatchString(quotedText.ReplaceAllString(text, "''")) {
+	if scriptText().MatchString(quotedText().ReplaceAllString(text, "''")) {
 		return false
 	}
-	if shebang.MatchString(text) {
+	if shebang().MatchString(text) {
 		return true
 	}
 	line, _, more := cutLine(text)
-	if m := firstWord.FindStringSubmatch(line); m != nil && (shellCommands[m[2]] || m[1] != "") || programPath.MatchString(line) || assignment.MatchString(line) {
+	if m := firstWord().FindStringSubmatch(line); m != nil && (shellCommands[m[2]] || m[1] != "") || programPath().MatchString(line) || assignment().MatchString(line) {
 		return true
 	}
-	return !more && len(line) <= 240 && shellJoint.MatchString(line)
+	return !more && len(line) <= 240 && shellJoint().MatchString(line)
 }
 
 // shellError refuses a shell command. because is the parser's own error, if it had one.

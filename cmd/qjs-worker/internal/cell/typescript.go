@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime/debug"
 	"strings"
 
@@ -116,14 +115,14 @@ func (s *source) transform() *Error {
 		return s.moduleError(facts.Module.Message, s.at+newUnits(s.body).offset(facts.Module.Pos))
 	}
 	attempts := []attempt{asStatements}
-	switch first := firstToken.FindString(s.body); {
+	switch first := firstToken().FindString(s.body); {
 	case facts.ExportDefault:
 		attempts = []attempt{asModule}
 	case strings.HasSuffix(first, "{"):
 		attempts = []attempt{asExpression, asStatements}
 	case first != "":
 		attempts = []attempt{asStatements, asExpression}
-	case namespace.MatchString(s.body):
+	case namespace().MatchString(s.body):
 		attempts = []attempt{asStatements, asModule}
 	}
 	if s.in.Transforming != nil {
@@ -146,7 +145,7 @@ func (s *source) transform() *Error {
 		worst.text = "a cell with a namespace cannot have both return and await at the top level: end it with the value as an expression instead"
 	}
 	rest := s.body[worst.at:]
-	if declaration.MatchString(s.body[:worst.at]) || reexport.MatchString(rest) {
+	if declaration().MatchString(s.body[:worst.at]) || reexport().MatchString(rest) {
 		return s.moduleError("import and export declarations do not work here", s.at+worst.at)
 	}
 	e := s.orShell(errorAt(CodeTransform, "TypeScript: "+worst.text, s.whole, s.at+worst.at))
@@ -158,11 +157,11 @@ func (s *source) transform() *Error {
 
 var (
 	// What may begin an expression that is no statement.
-	firstToken = regexp.MustCompile(`^(?:[\s\x{feff}]|//[^\r\n]*|/\*(?s:.*?)\*/)*(?:\{|(?:async\s+)?function\b|class\b)`)
-	namespace  = regexp.MustCompile(`\b(?:namespace|module|global)\b`)
+	firstToken = pattern(`^(?:[\s\x{feff}]|//[^\r\n]*|/\*(?s:.*?)\*/)*(?:\{|(?:async\s+)?function\b|class\b)`)
+	namespace  = pattern(`\b(?:namespace|module|global)\b`)
 	// esbuild complains about the token behind an import that is not at a module's top level.
-	declaration = regexp.MustCompile(`(?:^|[\s;}])import(?:\s+type)?\s+$`)
-	reexport    = regexp.MustCompile(`^export\s+(?:type\s+)?(?:\*|\{[^{}]*\}\s*from\b)`)
+	declaration = pattern(`(?:^|[\s;}])import(?:\s+type)?\s+$`)
+	reexport    = pattern(`^export\s+(?:type\s+)?(?:\*|\{[^{}]*\}\s*from\b)`)
 )
 
 // try transforms the body in one way. The complaint is nil if s.js and s.runs are set;
