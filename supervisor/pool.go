@@ -124,29 +124,22 @@ func (s *Supervisor) fits(sp spare) bool {
 func (s *Supervisor) place(ctx context.Context) (child *process.Child, release func(), err error) {
 	release = func() { <-s.places; s.pool.nudge() }
 	for {
+		var sp spare
 		select {
-		case sp := <-s.pool.ready: // before a place for a worker that has to be started
-			if s.fits(sp) {
-				s.pool.later(refillDelay)
-				return sp.child, release, nil
-			}
-			s.discard(sp)
-			continue
+		case sp = <-s.pool.ready: // before a place for a worker that has to be started
 		default:
-		}
-		select {
-		case sp := <-s.pool.ready:
-			if s.fits(sp) {
-				s.pool.later(refillDelay)
-				return sp.child, release, nil
+			select {
+			case sp = <-s.pool.ready:
+			case s.places <- struct{}{}:
+			case <-ctx.Done():
+				return nil, nil, context.Cause(ctx)
 			}
-			s.discard(sp)
-		case s.places <- struct{}{}:
-			s.pool.later(refillDelay)
-			return nil, release, nil
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
 		}
+		if sp.child == nil || s.fits(sp) {
+			s.pool.later(refillDelay)
+			return sp.child, release, nil
+		}
+		s.discard(sp)
 	}
 }
 

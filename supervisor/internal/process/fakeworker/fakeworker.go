@@ -311,8 +311,8 @@ func (w *worker) ready() { w.report("") }
 func (w *worker) report(isolation string) {
 	io.Copy(io.Discard, os.Stdin) // until our ids are mapped
 	if os.Geteuid() != 0 {
-		syscall.Setresgid(0, 0, 0)
-		syscall.Setresuid(0, 0, 0)
+		syscall.Setgid(0)
+		syscall.Setuid(0)
 	}
 	w.conn.Write(&workerproto.Ready{Version: "fake", Engine: Engine, Isolation: []byte(isolation)})
 }
