@@ -12,6 +12,10 @@ import (
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
+// deathbed is how long a worker whose channel has ended may take to end itself: on a busy machine
+// the kernel takes a while to close a process's last descriptor and to report it dead.
+const deathbed = 500 * time.Millisecond
+
 // died explains a channel that ended before there was a result.
 func (r *run) died(err error) *failure {
 	var violation *workerproto.Violation
@@ -20,7 +24,7 @@ func (r *run) died(err error) *failure {
 	}
 	// The channel closes a moment before the process is gone; killing it now would hide
 	// what it died of. A worker that only closed its channel is killed all the same.
-	r.leg.child.AwaitExit(grace)
+	r.leg.child.AwaitExit(deathbed)
 	return &failure{phase: phaseDeath}
 }
 
