@@ -72,9 +72,14 @@ func Main() {
 		panic(err)
 	}
 	file.Close()
-	f(&worker{raw, workerproto.NewConn(raw)})
+	self = &worker{raw, workerproto.NewConn(raw)}
+	f(self)
 	os.Exit(0)
 }
+
+// self keeps the channel open to the end: os.Exit takes a second under the race detector, in which
+// the collector could close what nobody refers to.
+var self *worker
 
 // launched is what the supervisor told us.
 var launched workerproto.Launch
