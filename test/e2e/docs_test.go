@@ -636,7 +636,7 @@ func TestDocsRationale(t *testing.T) {
 
 var (
 	markdownLink = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
-	makeTarget   = regexp.MustCompile("(?:`|^    )make ([a-z][a-z-]*)")
+	makeTarget   = regexp.MustCompile("(?:`|^    )make ([a-z][a-z0-9-]*)")
 	notAnchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
