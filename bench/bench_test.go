@@ -205,6 +205,7 @@ func BenchmarkParkAndWait(b *testing.B) {
 			if store == "disk" {
 				opts.StateDir = filepath.Join(b.TempDir(), "state")
 			}
+			opts.Pool = -1
 			s := start(b, opts)
 			p := program(b, `const users = (await tools.echo([{id: 1, name: "a"}, {id: 2, name: "b"}])).map(u => u.name); await yield_control("half way"); return users.length`)
 			var park, restore, whole samples
@@ -237,7 +238,7 @@ func BenchmarkParkAndWait(b *testing.B) {
 func BenchmarkDurableCall(b *testing.B) {
 	for _, readOnly := range []bool{true, false} {
 		b.Run(map[bool]string{true: "read-only", false: "checkpoint"}[readOnly], func(b *testing.B) {
-			s := start(b, supervisor.Options{StateDir: filepath.Join(b.TempDir(), "state")})
+			s := start(b, supervisor.Options{Pool: -1, StateDir: filepath.Join(b.TempDir(), "state")})
 			p := program(b, `await yield_control(); const t = performance.now(); for (let i = 0; i < 50; i++) await tools.echo({v: i}); return performance.now() - t`)
 			var err error
 			p.Catalog, _, err = catalog.Build([]catalog.Entry{{Name: "echo", Source: catalog.Client, Annotations: catalog.Annotations{ReadOnly: readOnly}}}, catalog.Options{})

@@ -113,9 +113,7 @@ func NewParser(mod *engine.Module, image *engine.Image) (*Parser, error) {
 func (p *Parser) Warm() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	for range 2 {
-		_, _ = p.Prepare(ctx, Input{Source: "const a = await f({b: [1]}); a.b + `c`"}) // what is wrong the cell will find out
-	}
+	_, _ = p.Prepare(ctx, Input{Source: "const a = await f({b: [1]}); a.b + `c`"}) // what is wrong the cell will find out
 }
 
 // Close frees the parser's VM. It may be called twice.
