@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -294,11 +295,20 @@ func (c *cli) printDiagnosis(d *diagnosis) error {
 	return nil
 }
 
-// table prints rows in columns.
+// table prints rows in columns, without the spaces behind the last one that has something.
 func table(out io.Writer, head []string, rows [][]string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var text bytes.Buffer
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{head}, rows...) {
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t "))
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
