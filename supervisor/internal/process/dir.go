@@ -92,8 +92,11 @@ func sweep(base string) {
 		if err != nil || !info.IsDir() || !ours(info) || making && time.Since(info.ModTime()) < makingTime {
 			continue
 		}
-		if making {
-			os.Remove(dir) // if it has no lock yet, it is empty
+		if making { // killed before the lock's text was written: nothing else can be in there
+			if lock, err := os.Lstat(filepath.Join(dir, lockName)); err == nil && lock.Mode().IsRegular() && lock.Size() == 0 {
+				os.Remove(filepath.Join(dir, lockName))
+			}
+			os.Remove(dir) // only if it is empty
 		}
 		if lock, err := lockDir(dir); err == nil {
 			os.RemoveAll(dir)

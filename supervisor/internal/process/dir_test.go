@@ -38,12 +38,17 @@ func TestSweep(t *testing.T) {
 	}
 	write("codemode-run-dead/"+lockName, lockText)
 	write("codemode-new-dead/"+lockName, lockText) // an hour old
+	write("codemode-new-half/"+lockName, "")
+	kept = append(kept, "codemode-new-mine/data") // our name, and something else in it
+	write("codemode-new-mine/data", "precious")
 	if err := os.Mkdir(filepath.Join(base, "codemode-new-fresh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if _, err := os.Stat(filepath.Join(base, "codemode-new-dead")); err == nil {
-			t.Error("what a supervisor was killed in the middle of is still there")
+		for _, name := range []string{"codemode-new-dead", "codemode-new-half"} {
+			if _, err := os.Stat(filepath.Join(base, name)); err == nil {
+				t.Errorf("%s is still there: somebody was killed in the middle of making it", name)
+			}
 		}
 		if _, err := os.Stat(filepath.Join(base, "codemode-new-fresh")); err != nil {
 			t.Error("what somebody is making was removed")
