@@ -13,11 +13,12 @@ import (
 // EscapeResult is what came of the attempts to leave the guest by its own language.
 type EscapeResult struct {
 	// Attempts are the tricks that were tried, each with how it went.
-	Attempts []EscapeAttempt
+	Attempts []EscapeAttempt `json:"attempts"`
 	// Reachable counts what a guest's program can reach: objects, functions, accessors.
-	Reachable int
+	Reachable int `json:"reachable"`
 	// Added and Missing compare that with the list that was looked through by people.
-	Added, Missing []string
+	Added   []string `json:"added"`
+	Missing []string `json:"missing"`
 }
 
 // EscapeAttempt is one trick, and how it went.
@@ -72,13 +73,14 @@ func (s *Supervisor) Escapes(ctx context.Context) (EscapeResult, error) {
 		return r, err
 	}
 	r.Reachable = len(lines)
-	r.Added, r.Missing = escape.Compare(lines)
+	added, missing := escape.Compare(lines)
+	r.Added, r.Missing = append([]string{}, added...), append([]string{}, missing...) // as JSON they are lists, empty too
 	if value, err = run(escape.Attempts()); err != nil {
 		return r, fmt.Errorf("trying to escape: %w", err)
 	}
 	attempts, err := escape.Judge(value)
 	for _, a := range attempts {
-		r.Attempts = append(r.Attempts, EscapeAttempt{a.Name, a.Outcome != "refused", a.Detail})
+		r.Attempts = append(r.Attempts, EscapeAttempt{a.Name, a.Outcome != escape.Refused, a.Detail})
 	}
 	return r, err
 }

@@ -160,11 +160,12 @@ func (r *run) work(a *ask) *end {
 	r.leg = newLeg(child, a)
 	r.around = child.Report
 	e := r.converse(ctx)
-	if !r.leg.counted {
+	behind := r.leg.counted // it is buried behind the answer
+	if !behind {
 		child.AwaitExit(burial)
-		r.leg.counted = child.Alive() // something holds it: the answer does not wait for that
+		behind = child.Alive() // something holds it: the answer does not wait for that
 	}
-	if r.leg.counted {
+	if behind {
 		// The worker has its SIGKILL: the answer need not wait for the kernel to take it apart.
 		// The place does.
 		leave = func() {

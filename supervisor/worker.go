@@ -86,16 +86,25 @@ func (w *workerFile) check(path string) error {
 // cacheDir makes the directory of compiled code, and refuses one that somebody else
 // could write to: the worker executes what it finds there (SPEC 15.4).
 func cacheDir(dir string) (string, error) {
-	if dir == "" {
-		if dir = userCache(); dir == "" {
-			return "", nil // the spawner's own will do
+	own := dir == ""
+	if own {
+		base, err := os.UserCacheDir()
+		if err == nil {
+			_, err = os.Stat(filepath.Dir(base)) // the home directory, as a rule: it is not ours to make
 		}
+		if err != nil {
+			return "", nil // no home directory, as system users have none: the spawner's own will do
+		}
+		dir = filepath.Join(base, "codemode-supervisor", "code")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		if own {
+			return "", nil // a home directory that is not the user's to write to
+		}
 		return "", fmt.Errorf("making the code cache: %w", err)
 	}
 	info, err := os.Lstat(dir)
@@ -109,25 +118,4 @@ func cacheDir(dir string) (string, error) {
 		return "", fmt.Errorf("the code cache %q has mode %04o and others could put code there: chmod 700 it, or choose another directory", dir, mode)
 	}
 	return dir, checkOwner(dir, info)
-}
-
-// userCache is the directory of compiled code in the user's cache, "" if the user has none: no
-// home directory, or one that is not there or not the user's to write to, as system users have.
-func userCache() string {
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	dir := filepath.Join(base, "codemode-supervisor", "code")
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	// Its parent, the home directory as a rule, is made by whoever made the user.
-	if _, err := os.Stat(filepath.Dir(base)); err != nil {
-		return ""
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ""
-	}
-	return dir
 }

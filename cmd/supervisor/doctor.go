@@ -64,14 +64,14 @@ func (c *cli) doctorCommand() *cobra.Command {
 
 // diagnosis is what doctor finds; its JSON is what --json prints.
 type diagnosis struct {
-	OK       bool             `json:"ok"`
-	Error    string           `json:"error,omitempty"`
-	Preset   string           `json:"preset"`
-	Required []string         `json:"required"` // layers that the policy requires
-	Missing  []string         `json:"missing"`  // those of them that are not on
-	Layers   isolation.Report `json:"layers"`
-	Attacks  []attackRow      `json:"attacks,omitempty"`
-	Escapes  *escapeRows      `json:"escapes,omitempty"`
+	OK       bool                     `json:"ok"`
+	Error    string                   `json:"error,omitempty"`
+	Preset   string                   `json:"preset"`
+	Required []string                 `json:"required"` // layers that the policy requires
+	Missing  []string                 `json:"missing"`  // those of them that are not on
+	Layers   isolation.Report         `json:"layers"`
+	Attacks  []attackRow              `json:"attacks,omitempty"`
+	Escapes  *supervisor.EscapeResult `json:"escapes,omitempty"`
 	code     int
 }
 
@@ -82,13 +82,6 @@ type attackRow struct {
 	Expected []string          `json:"expected"` // of the layers that are on
 	By       []isolation.Layer `json:"by"`       // layers whose refusal it is
 	Verdict  string            `json:"verdict"`  // "refused", "NOT REFUSED", or "not covered": no layer that is on refuses it
-}
-
-type escapeRows struct {
-	Attempts  []supervisor.EscapeAttempt `json:"attempts"`
-	Reachable int                        `json:"reachable"`
-	Added     []string                   `json:"added"`
-	Missing   []string                   `json:"missing"`
 }
 
 func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
@@ -192,7 +185,7 @@ func (c *cli) attack(ctx context.Context, s *supervisor.Supervisor, config limit
 		d.Error, d.code = err.Error(), exitHost
 		return
 	}
-	d.Escapes = &escapeRows{escapes.Attempts, escapes.Reachable, append([]string{}, escapes.Added...), append([]string{}, escapes.Missing...)}
+	d.Escapes = &escapes
 	if len(escapes.Added) > 0 || escapes.Escaped() > 0 {
 		through()
 	}
@@ -276,14 +269,12 @@ func (c *cli) printDiagnosis(d *diagnosis) error {
 			len(d.Attacks), count["refused"], count["NOT REFUSED"], count["not covered"])
 	}
 	if e := d.Escapes; e != nil {
-		escaped := 0
 		for _, a := range e.Attempts {
 			if a.Escaped {
-				escaped++
 				fmt.Fprintf(c.stdout, "%s: %s (%s)\n", paint("ESCAPED"), a.Name, newPrinter(c.stdout).clean(a.Detail))
 			}
 		}
-		fmt.Fprintf(c.stdout, "%d attempts to leave the guest: %d escaped.\n", len(e.Attempts), escaped)
+		fmt.Fprintf(c.stdout, "%d attempts to leave the guest: %d escaped.\n", len(e.Attempts), e.Escaped())
 		fmt.Fprintf(c.stdout, "%d things are in a guest's reach; %d are not on the list, %d of the list are gone.\n", e.Reachable, len(e.Added), len(e.Missing))
 		for _, line := range e.Added {
 			fmt.Fprintln(c.stdout, "  not on the list:", newPrinter(c.stdout).clean(line))

@@ -58,10 +58,10 @@ const (
 
 // Status is one layer's state.
 type Status struct {
-	Layer  Layer  `json:"layer" msgpack:"layer"`
-	State  State  `json:"state" msgpack:"state"`
-	Reason string `json:"reason,omitempty" msgpack:"reason"` // why it is not on: the call that failed, and how
-	Remedy string `json:"remedy,omitempty" msgpack:"remedy"` // what an operator can do about that
+	Layer  Layer  `json:"layer"`
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it is not on: the call that failed, and how
+	Remedy string `json:"remedy,omitempty"` // what an operator can do about that
 }
 
 // Report is what became of the layers, each of them at most once. The zero value is empty and

@@ -28,21 +28,31 @@ func checkEnvironment() error {
 // FD_CLOEXEC. All that the Go runtime opened before main, an epoll, an eventfd and perhaps a
 // cgroup's cpu.max, has it and stays.
 func CloseInherited(first int) error {
-	entries, err := os.ReadDir("/proc/self/fd")
+	return closeEach(func(fd int) bool {
+		if fd < first {
+			return false
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		return err == nil && flags&unix.FD_CLOEXEC == 0
+	})
+}
+
+const fdDir = "/proc/self/fd/"
+
+// closeEach closes the descriptors for which which is true. It is also asked about that of the
+// listing itself, which is gone by then.
+func closeEach(which func(fd int) bool) error {
+	entries, err := os.ReadDir(fdDir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd < first {
-			continue
-		}
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err != nil || flags&unix.FD_CLOEXEC != 0 { // the descriptor of the listing itself is gone
+		if err != nil || !which(fd) {
 			continue
 		}
 		if err := unix.Close(fd); err != nil && err != unix.EINTR { // close(2): EINTR has closed it
-			return fmt.Errorf("closing inherited descriptor %d: %w", fd, err)
+			return fmt.Errorf("closing descriptor %d: %w", fd, err)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ type Child struct {
 
 	gone   chan struct{} // closed when the process is reaped
 	done   chan struct{} // closed when nothing is left
-	oom    int64         // the kernel's count of OOM kills when the worker was started
+	oom    int64         // the kernel's count of OOM kills when the worker was started; only if the group has none
 	buried func()        // called when nothing is left
 	finish sync.Once
 	stderr tail
@@ -108,7 +108,10 @@ type Child struct {
 func (c *Child) begin(cmd *exec.Cmd, w way, group *cgroup.Group, counts bool, socket *net.UnixConn, stderr *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cmd, c.way, c.group, c.counts, c.socket, c.oom = cmd, w, group, counts, socket, oomKills()
+	c.cmd, c.way, c.group, c.counts, c.socket = cmd, w, group, counts, socket
+	if !counts {
+		c.oom = oomKills()
+	}
 	c.Conn = workerproto.NewConn(socket)
 	c.gone = make(chan struct{})
 	// Beside the worker's own start: it takes milliseconds where the kernel waits for all
@@ -160,11 +163,7 @@ func (c *Child) reap(drained chan struct{}) {
 	}
 	c.exit.Stderr = c.stderr.String()
 	foreignKill := c.exit.Signal == syscall.SIGKILL && c.exit.Killed == NotKilled
-	kills := c.group.Counters().OOMKills
-	if !c.counts {
-		kills = oomKills() - c.oom // of the whole system: better than nothing
-	}
-	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && kills > 0
+	c.exit.OutOfMemory = c.exit.goOutOfMemory() || foreignKill && c.oomKilled()
 	c.exit.Left = errors.Join(left, c.group.Remove())
 	// What it said last can still be read. A descendant that left the group may hold its
 	// end of the channel; nobody waits for that either.
@@ -175,6 +174,15 @@ func (c *Child) reap(drained chan struct{}) {
 	if c.onExit != nil {
 		c.onExit()
 	}
+}
+
+// oomKilled tells whether the OOM killer was at work in the worker's group, which is there
+// still; without one, on the whole system: better than nothing.
+func (c *Child) oomKilled() bool {
+	if c.counts {
+		return c.group.Counters().OOMKills > 0
+	}
+	return oomKills() > c.oom
 }
 
 // OnExit has f called when the process has ended. f must not block.

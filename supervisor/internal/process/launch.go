@@ -140,7 +140,7 @@ func (l *launch) fork(w way) (err error) {
 		l.child.uid = uid
 	}
 	l.handshake = &firstLine{r: outR}
-	l.child.begin(cmd, w, group, s.hostReport().Get(isolation.CgroupMemory).State == isolation.On, socket, errR)
+	l.child.begin(cmd, w, group, s.host.Get(isolation.CgroupMemory).State == isolation.On, socket, errR)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/rpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,6 +52,7 @@ type Spawner struct {
 	children sync.WaitGroup // those that are not buried yet
 
 	groups *cgroup.Host                     // makes groups without limits if all of its layers are left out
+	host   isolation.Report                 // what is known before a worker is forked
 	found  atomic.Pointer[way]              // how this host lets us fork; nil: not tried yet
 	first  atomic.Pointer[isolation.Report] // of the first worker
 	uids   atomic.Uint32                    // the last uid that was picked
@@ -83,7 +83,8 @@ func NewSpawner(cfg Config) (_ *Spawner, err error) {
 			err = errors.Join(err, s.release())
 		}
 	}()
-	if err := cfg.Policy.CheckKnown(s.hostReport()); err != nil {
+	s.host = s.hostReport()
+	if err := cfg.Policy.CheckKnown(s.host); err != nil {
 		return nil, err
 	}
 	if s.dir, s.lock, err = runtimeDir(); err != nil {
@@ -127,7 +128,7 @@ func (s *Spawner) identity() (uid, gid int) {
 }
 
 // Report gives what is known of the layers before a worker is started.
-func (s *Spawner) Report() isolation.Report { return s.hostReport().Complete() }
+func (s *Spawner) Report() isolation.Report { return s.host.Complete() }
 
 // ErrClosed is what Start gives after Close has begun.
 var ErrClosed = errors.New("the spawner is closed")
@@ -201,7 +202,7 @@ func (s *Spawner) Start(ctx context.Context, order Order) (*Child, error) {
 			MagicCookieKey:   workerproto.CookieKey,
 			MagicCookieValue: workerproto.CookieValue,
 		},
-		Plugins:          plugin.PluginSet{"worker": noPlugin{}},
+		Plugins:          plugin.PluginSet{}, // nothing is ever dispensed
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolNetRPC},
 		Logger:           hclog.NewNullLogger(),
 		StartTimeout:     s.cfg.StartTimeout,
@@ -279,14 +280,6 @@ func (s *Spawner) bringUp(ctx context.Context, child *Child) error {
 type workerFault string
 
 func (f workerFault) Error() string { return string(f) }
-
-// noPlugin is what go-plugin dispenses: nothing, since its RPC is never used.
-type noPlugin struct{}
-
-func (noPlugin) Server(*plugin.MuxBroker) (any, error) { return nil, errors.New("nothing is served") }
-func (noPlugin) Client(*plugin.MuxBroker, *rpc.Client) (any, error) {
-	return nil, errors.New("nothing is served")
-}
 
 // socketPair makes the channel: our end as a connection, the worker's as a file.
 func socketPair() (*net.UnixConn, *os.File, error) {

@@ -105,7 +105,7 @@ func (s *Spawner) enclose(child *Child) error {
 			return fmt.Errorf("the worker could not become the user that it should be: %s", said.Reason)
 		}
 	}
-	r := s.hostReport()
+	r := slices.Clone(s.host)
 	r.Merge(child.way.report(s))
 	r.Merge(self)
 	if err := verify(child.Pid(), child.uid, r); err != nil {
@@ -128,7 +128,7 @@ func (s *Spawner) enclose(child *Child) error {
 	return nil
 }
 
-// hostReport is what is known before a worker is forked.
+// hostReport finds what is known before a worker is forked.
 func (s *Spawner) hostReport() isolation.Report {
 	r := parentLayers()
 	r.Merge(s.groups.Report())
