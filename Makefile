@@ -50,6 +50,7 @@ deps: ## Fetch Go modules and the engine, make the worker's start images
 	@[ .cache/stamps/modules -nt go.sum ] && [ .cache/stamps/modules -nt go.mod ] || { \
 		$(GO) mod download && mkdir -p .cache/stamps && touch .cache/stamps/modules; }
 	@cmd/qjs-worker/internal/assets/fetch.sh
+	@scripts/typescript.sh
 	@scripts/images.sh
 
 .PHONY: build

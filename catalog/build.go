@@ -40,6 +40,10 @@ type Options struct {
 	// SearchMax is the most that it returns, whatever the limit. 0 means 50.
 	SearchMax int
 
+	// Unavailable are the MCP servers that failed to start: cells are told of them (SPEC
+	// 7.8). Their order does not matter.
+	Unavailable []Unavailable
+
 	// Warn gets the warnings that come after Build: a schema is compiled when its
 	// tool is first called. Each is given once, on the goroutine that noticed it.
 	// Nil drops them.
@@ -65,7 +69,14 @@ type Catalog struct {
 	mcp    []*Tool            // the others, by id
 	byID   map[string]*Tool   // all
 	byName map[string][]*Tool // native
+	byPath map[string]*Tool   // mcp
 	opts   Options
+
+	servers []*server
+	gone    []Entry             // what policy denied, by id
+	denied  map[string][]string // their ids by all names that they would go by
+	surface Surface
+	files   toolFiles
 
 	indexOnce sync.Once
 	index     *index // of native; made by the first search
@@ -76,6 +87,7 @@ type Tool struct {
 	Entry
 
 	function string // convenience name, "" if it has none
+	path     string // of an MCP tool, under MCP
 	warn     func(Warning)
 	checker  checker
 }
@@ -98,11 +110,13 @@ func Build(entries []Entry, opts Options) (*Catalog, []Warning, error) {
 	if opts.Warn == nil {
 		opts.Warn = func(Warning) {}
 	}
-	b := builder{catalog: &Catalog{byID: map[string]*Tool{}, byName: map[string][]*Tool{}, opts: opts}}
+	opts.Unavailable = slices.SortedFunc(slices.Values(opts.Unavailable), func(a, b Unavailable) int { return strings.Compare(a.Name, b.Name) })
+	b := builder{catalog: &Catalog{byID: map[string]*Tool{}, byName: map[string][]*Tool{}, byPath: map[string]*Tool{}, opts: opts}}
 	for _, e := range entries {
 		b.add(e)
 	}
 	c := b.catalog
+	b.deny()
 	slices.SortFunc(c.tools, func(a, b *Tool) int { return strings.Compare(a.ID, b.ID) })
 	for _, t := range c.tools {
 		if t.Source == MCP {
@@ -113,6 +127,8 @@ func Build(entries []Entry, opts Options) (*Catalog, []Warning, error) {
 		c.byName[t.Name] = append(c.byName[t.Name], t)
 	}
 	nameFunctions(c.native)
+	b.nameMCP()
+	c.surface = c.newSurface()
 	return c, b.warnings, nil
 }
 
@@ -133,22 +149,32 @@ func (b *builder) add(e Entry) {
 		b.warnf(e.Name, "left out: source %q is none of openclaw, plugin, mcp, client", e.Source)
 		return
 	}
-	if e.ID == "" {
-		owner := e.SourceName
-		if owner == "" {
-			owner = e.Source.owner()
+	if e.Operation != "" {
+		if e.Source != MCP || operationInput[e.Operation] == "" {
+			b.warnf(e.Name, "left out: %q is no operation of an MCP server", cut(string(e.Operation), 80))
+			return
 		}
-		e.ID = fmt.Sprintf("%s:%s:%s", e.Source, owner, e.Name)
+		e.Name = string(e.Operation)
+		if len(e.Parameters) == 0 {
+			e.Parameters = json.RawMessage(operationInput[e.Operation])
+		}
+	}
+	if e.ID == "" {
+		e.ID = ID(e.Source, e.SourceName, e.Name)
 	}
 	switch {
 	case e.Name == "":
 		b.warnf(e.ID, "left out: it has no name")
 	case len(e.ID) > MaxIDBytes:
 		b.warnf(cut(e.ID, 80), "left out: its id has %d bytes, at most %d are possible", len(e.ID), MaxIDBytes)
+	case len(e.SourceName) > MaxIDBytes:
+		b.warnf(cut(e.ID, 80), "left out: its owner's name has %d bytes, at most %d are possible", len(e.SourceName), MaxIDBytes)
 	case !utf8.ValidString(e.ID) || !utf8.ValidString(e.Name):
 		b.warnf(strings.ToValidUTF8(e.ID, "\ufffd"), "left out: its name is not UTF-8")
 	case e.Source != MCP && slices.Contains(controlNames, e.Name):
 		b.warnf(e.ID, "left out: the name belongs to a control tool")
+	case e.Denied:
+		b.catalog.gone = append(b.catalog.gone, Entry{ID: strings.Clone(e.ID), Name: strings.Clone(e.Name), Source: e.Source, SourceName: strings.Clone(e.SourceName), Operation: e.Operation, Denied: true})
 	case b.catalog.byID[e.ID] != nil:
 		b.warnf(e.ID, "left out: another tool has the same id")
 	default:
@@ -202,20 +228,25 @@ func (b *builder) schema(id, field string, raw json.RawMessage) json.RawMessage 
 // The slice must not be changed.
 func (c *Catalog) All() []*Tool { return c.native }
 
-// Entries returns what the catalog can be built from again. The entries share its memory
-// and must not be changed.
+// Entries returns what the catalog can be built from again, with [Catalog.Unavailable]: its
+// tools, and of those that were denied what is kept of them. The entries share its
+// memory and must not be changed.
 func (c *Catalog) Entries() []Entry {
-	entries := make([]Entry, len(c.tools))
+	entries := make([]Entry, len(c.tools), len(c.tools)+len(c.gone))
 	for i, t := range c.tools {
 		entries[i] = t.Entry
 	}
-	return entries
+	return append(entries, c.gone...)
 }
+
+// Unavailable returns the MCP servers that failed to start, by name. The slice must not be
+// changed.
+func (c *Catalog) Unavailable() []Unavailable { return c.opts.Unavailable }
 
 // SearchLimits returns how many hits [Catalog.Search] gives by default, and at most.
 func (c *Catalog) SearchLimits() (byDefault, most int) { return c.opts.SearchDefault, c.opts.SearchMax }
 
-// MCP returns the tools of MCP servers, by id. The slice must not be changed.
+// MCP returns what MCP servers offer, their tools and operations, by id. The slice must not be changed.
 func (c *Catalog) MCP() []*Tool { return c.mcp }
 
 // Get returns the tool with exactly this id, of any source, or nil.

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // Source says where a tool comes from (SPEC 6.1).
@@ -64,6 +65,17 @@ type Entry struct {
 	// Annotations are the owner's hints.
 	Annotations Annotations
 
+	// Operation is for entries of MCP servers that are no tools: what else the server
+	// offers, under MCP.<server>.resources and .prompts (SPEC 7.2). Name and Parameters
+	// may then be empty.
+	Operation Operation
+
+	// Denied is the verdict of policy: nobody may see or call the tool. The catalog keeps
+	// the entry for one purpose, to tell an attempt on it from any other wrong name
+	// ([LookupError.Denied]); everywhere else it does not exist (SPEC 6.5). It wins over an
+	// entry with the same id that is not denied. See [Policy].
+	Denied bool
+
 	// Control marks a control tool of the surface itself, such as code mode's own
 	// exec. It is left out of the catalog, and that is no warning (SPEC 2.4). A
 	// shell tool that happens to be called exec leaves it false.
@@ -78,6 +90,39 @@ type Annotations struct {
 	Idempotent  bool // twice is as good as once
 	Destructive bool // may delete or overwrite
 }
+
+// Operation is what an MCP server offers beside its tools.
+type Operation string
+
+// The operations; each takes and returns what MCP's method of that name does.
+const (
+	ResourcesList Operation = "resources/list"
+	ResourcesRead Operation = "resources/read"
+	PromptsList   Operation = "prompts/list"
+	PromptsGet    Operation = "prompts/get"
+)
+
+// operationInput has the schema of an operation's input, where the entry has none.
+var operationInput = map[Operation]string{
+	ResourcesList: `{"type":"object","properties":{"cursor":{"type":"string"}},"additionalProperties":false}`,
+	ResourcesRead: `{"type":"object","properties":{"uri":{"type":"string"}},"required":["uri"],"additionalProperties":false}`,
+	PromptsList:   `{"type":"object","properties":{"cursor":{"type":"string"}},"additionalProperties":false}`,
+	PromptsGet: `{"type":"object","properties":{"name":{"type":"string"},` +
+		`"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"],"additionalProperties":false}`,
+}
+
+// ID returns the id of a tool whose owner gives it none: `<source>:<owner>:<name>` (SPEC
+// 6.2). An owner without a name is "core" (openclaw), "app" (client) or "default". A colon
+// in the owner's name is written %3A: it must not make the tool of one owner that of
+// another.
+func ID(source Source, owner, name string) string {
+	if owner == "" {
+		owner = source.owner()
+	}
+	return string(source) + ":" + ownerEscape.Replace(owner) + ":" + name
+}
+
+var ownerEscape = strings.NewReplacer("%", "%25", ":", "%3A")
 
 // compact is the entry as ALL_TOOLS and search hits show it, in this field order.
 type compact struct {

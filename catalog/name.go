@@ -9,9 +9,12 @@ import (
 // reserved are the names that no convenience function may hide: what `tools`
 // itself has, the members of Object.prototype, and `then`, which would make
 // `await tools` call a tool (SPEC 6.4).
-var reserved = []string{
-	"search", "describe", "call", "then",
-	"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+var reserved = slices.Concat([]string{"search", "describe", "call"}, objectMembers)
+
+// objectMembers are names that mean something on every object: to await it or to convert it
+// must call no tool.
+var objectMembers = []string{
+	"then", "toJSON", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
 	"__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }
 
@@ -58,11 +61,12 @@ func patternSyntax(r rune) bool {
 func nameFunctions(tools []*Tool) {
 	claims := make(map[string]int, len(tools))
 	for _, t := range tools {
-		claims[ConvenienceName(t.Name)]++
+		t.function = ConvenienceName(t.Name)
+		claims[t.function]++
 	}
 	for _, t := range tools {
-		if name := ConvenienceName(t.Name); claims[name] == 1 && !slices.Contains(reserved, name) {
-			t.function = name
+		if claims[t.function] > 1 || slices.Contains(reserved, t.function) {
+			t.function = ""
 		}
 	}
 }
@@ -72,15 +76,15 @@ func nameFunctions(tools []*Tool) {
 // `tools`, or it is an MCP tool (SPEC 6.4).
 func (t *Tool) Function() string { return t.function }
 
-// Callable returns the expression that calls the tool: `tools.web_search(…)`, or
-// `tools.call("plugin:x:then", …)` where it has no convenience function. It is
-// empty for MCP tools, which are called through MCP.
+// Callable returns the expression that calls the tool: `tools.web_search(…)`,
+// `MCP.github.createIssue(…)`, or `tools.call("plugin:x:then", …)` where it has no
+// convenience function.
 func (t *Tool) Callable() string {
 	switch {
 	case t.function != "":
 		return "tools." + t.function + "(…)"
 	case t.Source == MCP:
-		return ""
+		return "MCP." + t.Path() + "(…)"
 	}
 	return "tools.call(" + string(encode(t.ID)) + ", …)"
 }

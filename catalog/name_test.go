@@ -47,7 +47,7 @@ func TestFunctions(t *testing.T) {
 	for id, callable := range map[string]string{
 		"client:app:web_search": "tools.web_search(…)",
 		"client:app:then":       `tools.call("client:app:then", …)`,
-		"mcp:s:a_b":             "",
+		"mcp:s:a_b":             "MCP.s.aB(…)",
 	} {
 		if got := c.Get(id).Callable(); got != callable {
 			t.Errorf("callable of %s is %s, want %s", id, got, callable)

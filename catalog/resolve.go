@@ -2,8 +2,9 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // LookupError says that no tool, or more than one, goes by a name (SPEC 6.5). Its
@@ -14,9 +15,16 @@ type LookupError struct {
 	Name string
 	// Candidates are ids of all tools that have the name; empty if there is none.
 	Candidates []string
-	// Suggestions are at most three ids of tools that may have been meant.
+	// Suggestions are at most three ids, or expressions, of tools that may have been meant.
 	Suggestions []string
+
+	hint   string // how to find tools, where that is not tools.search
+	denied []string
 }
+
+// Denied returns the ids of tools that policy took out of the catalog and that the name
+// would have found. It is for the audit; the text of the error does not depend on it.
+func (e *LookupError) Denied() []string { return e.denied }
 
 // Error returns the whole story, with what to do next.
 func (e *LookupError) Error() string {
@@ -29,7 +37,12 @@ func (e *LookupError) Error() string {
 		return text
 	}
 	text := fmt.Sprintf("there is no tool %q", e.Name)
-	if len(e.Suggestions) > 0 {
+	switch {
+	case e.hint != "" && len(e.Suggestions) > 0:
+		return text + "; did you mean " + strings.Join(e.Suggestions, " or ") + "? " + e.hint
+	case e.hint != "":
+		return text + "; " + e.hint
+	case len(e.Suggestions) > 0:
 		return text + "; did you mean " + quoteAll(e.Suggestions) + "?"
 	}
 	return text + "; find tools with tools.search(query) or in ALL_TOOLS"
@@ -39,112 +52,61 @@ func (e *LookupError) Error() string {
 // a name that one tool alone has. Nothing is trimmed or folded. MCP tools are not
 // found. The error is a *[LookupError].
 func (c *Catalog) Resolve(idOrName string) (*Tool, error) {
-	if t := c.byID[idOrName]; t != nil && t.Source != MCP {
+	t := c.byID[idOrName]
+	if t != nil && t.Source != MCP {
 		return t, nil
 	}
 	named := c.byName[idOrName]
 	if len(named) == 1 {
 		return named[0], nil
 	}
-	e := &LookupError{Name: cut(strings.ToValidUTF8(idOrName, "\ufffd"), 80)}
-	for _, t := range named {
-		e.Candidates = append(e.Candidates, t.ID)
-	}
-	if len(named) == 0 {
+	e := &LookupError{Name: cut(strings.ToValidUTF8(idOrName, "\ufffd"), 80), denied: c.Denied(idOrName)}
+	switch {
+	case len(named) > 1:
+		for _, t := range named {
+			e.Candidates = append(e.Candidates, t.ID)
+		}
+	case t != nil:
+		e.hint = "tools of MCP servers are called through MCP: " + t.Callable()
+	default:
 		e.Suggestions = c.suggest(idOrName, 3)
 	}
 	return nil, e
 }
 
-// suggest returns the ids of the tools whose names are most like what was asked
-// for, best first. Letters count (a slip of the pen), and so do words in another
-// order (get_user, user_get).
+// suggest returns the ids of the tools whose names are most like what was asked for, best
+// first.
 func (c *Catalog) suggest(asked string, limit int) []string {
-	if asked == "" || len(asked) > MaxIDBytes {
-		return nil
-	}
 	name := asked
 	if i := strings.LastIndexByte(asked, ':'); i >= 0 && i+1 < len(asked) {
 		name = asked[i+1:]
 	}
-	words := split(name)
-	folded := strings.Join(words, "")
-	type scored struct {
-		id    string
-		score float64
-	}
-	var found []scored
-	for _, t := range c.native {
-		score := similarity(folded, words, t.Name)
+	known := make([]words.Candidate, len(c.native))
+	for i, t := range c.native {
+		known[i] = words.Candidate{Name: t.Name, Show: t.ID}
 		if name != asked && strings.HasPrefix(t.ID, asked[:len(asked)-len(name)]) {
-			score += 0.1 // the right owner
-		}
-		if score >= 0.5 {
-			found = append(found, scored{t.ID, score})
+			known[i].Bonus = 0.1 // the right owner
 		}
 	}
-	slices.SortFunc(found, func(a, b scored) int {
-		if a.score != b.score {
-			if a.score > b.score {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.id, b.id)
-	})
-	var ids []string
-	for _, s := range found[:min(limit, len(found))] {
-		if s.score >= 0.7*found[0].score { // next to a good guess a poor one is noise
-			ids = append(ids, s.id)
-		}
+	if near := words.Nearest(name, limit, known); len(near) > 0 {
+		return near
 	}
-	return ids
+	return c.suggestMCP("."+name, limit)
 }
 
-// similarity compares a name with the words of another: 1 for the same letters, 0
-// for nothing in common.
-func similarity(folded string, words []string, name string) float64 {
-	theirs := split(name)
-	joined := strings.Join(theirs, "")
-	longest := max(len(folded), len(joined))
-	if longest == 0 {
-		return 0
-	}
-	letters := 0.0
-	if shortest := min(len(folded), len(joined)); shortest*2 >= longest && longest <= 128 {
-		letters = 1 - float64(editDistance(folded, joined))/float64(longest)
-	}
-	shared := 0
-	for _, w := range words {
-		if slices.Contains(theirs, w) {
-			shared++
+// suggestMCP returns expressions that call the MCP tools whose paths are most like the one
+// that was asked for, best first.
+func (c *Catalog) suggestMCP(path string, limit int) []string {
+	_, method, _ := strings.Cut(path, ".")
+	known := make([]words.Candidate, len(c.mcp))
+	for i, t := range c.mcp {
+		server, name, _ := strings.Cut(t.path, ".")
+		known[i] = words.Candidate{Name: name, Show: t.Callable()}
+		if strings.HasPrefix(path, server+".") {
+			known[i].Bonus = 0.1
 		}
 	}
-	return max(letters, 0.95*2*float64(shared)/float64(max(1, len(words)+len(theirs))))
-}
-
-// editDistance counts the bytes to insert, delete, replace or swap with the next
-// one (optimal string alignment).
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j]+cost, row[j]+1, last[j+1]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
+	return words.Nearest(method, limit, known)
 }
 
 func quoteAll(words []string) string {

@@ -35,7 +35,7 @@ func TestResolve(t *testing.T) {
 		{asked: " web_search", suggestions: []string{"openclaw:core:web_search"}},
 		{asked: "WEB_SEARCH", suggestions: []string{"openclaw:core:web_search"}},
 		{asked: "mcp:s:hidden"},
-		{asked: "hidden"},
+		{asked: "hidden", suggestions: []string{"MCP.s.hidden(…)"}},
 		{asked: ""},
 		{asked: "__proto__"},
 		{asked: "zzzzzz"},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
@@ -330,14 +331,14 @@ func except(names []string, s *jsonschema.Schema) []string {
 }
 
 func nearestName(name string, known []string) string {
-	folded := strings.Join(split(name), "")
-	best, bestScore := "", 0.6
+	var candidates []words.Candidate
 	for _, k := range known[:min(len(known), 200)] {
-		if s := similarity(folded, split(name), k); s > bestScore {
-			best, bestScore = k, s
-		}
+		candidates = append(candidates, words.Candidate{Name: k, Show: k})
 	}
-	return best
+	if near := words.Nearest(name, 1, candidates); len(near) > 0 {
+		return near[0]
+	}
+	return ""
 }
 
 func sortedKeys[V any](m map[string]V) []string {

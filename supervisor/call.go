@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -18,11 +19,11 @@ import (
 // may not be made again.
 func (r *run) risky() bool {
 	return slices.ContainsFunc(r.ledger.queue, func(c *call) bool {
-		if c.saved || c.method != "call" || r.p.Catalog == nil {
+		if c.saved || !c.nested() || r.p.Catalog == nil {
 			return false
 		}
-		tool, err := r.p.Catalog.Resolve(c.tool)
-		return err == nil && !repeatable(tool)
+		target, err := r.target(c)
+		return err == nil && !repeatable(target.Tool)
 	})
 }
 
@@ -124,7 +125,7 @@ func (r *run) settle(res callResult) {
 		r.leg.sent++
 	}
 	c := res.call
-	if c.method != "call" {
+	if !c.nested() {
 		return
 	}
 	e := trajectory.Event{Kind: trajectory.ToolResult, CallID: c.ref, ToolID: toolIDOf(c), Status: "done"}
@@ -173,30 +174,53 @@ func toolIDOf(c *call) string {
 	if id, ok := c.toolID.Load().(string); ok {
 		return id
 	}
-	return c.tool
+	return c.named()
 }
 
 // perform runs one call on its own goroutine.
 func (r *run) perform(c *call) (value json.RawMessage, err error) {
 	if r.p.Catalog == nil {
-		return nil, &ToolError{Message: fmt.Sprintf("unknown tool %.100q: this run has no tools", c.tool), Code: codeUnknownTool, Started: "no"}
+		return nil, &ToolError{Message: fmt.Sprintf("unknown tool %.100q: this run has no tools", c.named()), Code: codeUnknownTool, Started: "no"}
 	}
-	if c.method == "search" {
+	switch c.method {
+	case "search":
 		return r.search(c)
+	case "api":
+		return r.api(c)
 	}
-	tool, err := r.p.Catalog.Resolve(c.tool)
+	target, err := r.target(c)
 	if err != nil {
+		r.audited(c, err)
 		return nil, notStarted(codeUnknownTool, err)
 	}
 	if c.method == "describe" {
-		return tool.Describe(), nil
+		return target.Tool.Describe(), nil
 	}
-	c.toolID.Store(tool.ID)
-	input, err := tool.CheckInput(c.input)
-	if err != nil {
+	c.toolID.Store(target.Tool.ID)
+	input := c.input
+	if c.method == "namespace" {
+		if input, err = target.Input(input); err != nil {
+			return nil, notStarted(codeInvalidInput, err)
+		}
+	}
+	if input, err = target.Tool.CheckInput(input); err != nil {
 		return nil, notStarted(codeInvalidInput, err)
 	}
-	return r.execute(c, tool, input)
+	return r.execute(c, target.Tool, input)
+}
+
+// target finds the tool that a call means, in what the guest was given: the catalog or the
+// scopes of namespaces.
+func (r *run) target(c *call) (t namespace.Target, err error) {
+	switch c.method {
+	case "mcp":
+		t.Tool, err = r.p.Catalog.ResolveMCP(c.tool)
+	case "namespace":
+		return r.scopes.resolve(c.tool)
+	default:
+		t.Tool, err = r.p.Catalog.Resolve(c.tool)
+	}
+	return t, err
 }
 
 // execute hands a checked call to the gateway.
@@ -231,15 +255,25 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 		c.begun()
 		value, err = r.p.Executor.Call(r.ctx, call)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		var te *ToolError
 		if errors.As(err, &te) && te.Started == "no" {
 			c.started.Store(false) // the ledger must not claim an effect
 		}
 		return nil, err
-	case len(value) == 0:
-		return json.RawMessage("null"), nil
+	}
+	if len(value) == 0 {
+		value = json.RawMessage("null")
+	}
+	if value, err = r.checkResult(tool, value); err != nil {
+		return nil, err
+	}
+	return tool.Result(value)
+}
+
+// checkResult bounds what a tool returned.
+func (r *run) checkResult(tool *catalog.Tool, value json.RawMessage) (json.RawMessage, error) {
+	switch {
 	case len(value) > workerproto.MaxToolResult || int64(len(value)) > r.p.Limits.MemoryBytes:
 		return nil, &ToolError{Message: fmt.Sprintf("the result of tool %q has %d bytes, more than a cell can take; ask for less of it", tool.ID, len(value)), Code: codeResultSize}
 	case !json.Valid(value) || !utf8.Valid(value):
@@ -261,6 +295,55 @@ func (r *run) search(c *call) (json.RawMessage, error) {
 		return nil, notStarted(codeInvalidInput, err)
 	}
 	return encodeJSON(hits), nil
+}
+
+// api answers what API and $api ask for (SPEC 7.4, 7.5). The declarations of MCP servers went
+// to the worker with the cell.
+func (r *run) api(c *call) (json.RawMessage, error) {
+	var ask struct {
+		Path   string `json:"path"`
+		Server string `json:"server"`
+		Tool   string `json:"tool"`
+		Schema bool   `json:"schema"`
+	}
+	if err := json.Unmarshal(c.input, &ask); err != nil {
+		return nil, &ToolError{Message: "what was asked of API cannot be read", Code: codeInvalidInput, Started: "no"}
+	}
+	var value json.RawMessage
+	var err error
+	switch c.tool {
+	case "list":
+		return encodeJSON(r.p.Catalog.ToolFiles()), nil
+	case "read":
+		var f catalog.File
+		f, err = r.p.Catalog.ToolFile(ask.Path)
+		value = encodeJSON(f.Text)
+	case "$api":
+		value, err = r.p.Catalog.API(ask.Server, ask.Tool, ask.Schema)
+	default:
+		err = fmt.Errorf("API has no %.40q", c.tool)
+	}
+	if err != nil {
+		r.audited(c, err)
+		return nil, notStarted(codeUnknownTool, err)
+	}
+	return value, nil
+}
+
+// audited notes that a lookup failed because policy denies what it would have found.
+func (r *run) audited(c *call, err error) {
+	var lookup *catalog.LookupError
+	if errors.As(err, &lookup) {
+		r.audit(c.ref, c.named(), lookup.Denied())
+	}
+}
+
+// audit says that a cell asked for tools that policy denies (SPEC 6.5). The cell is not told.
+func (r *run) audit(ref, asked string, denied []string) {
+	for _, id := range denied {
+		r.s.opts.Logger.Warn("a cell asked for a tool that policy denies", "run", r.id, "tool", id, "asked", clip(printable(asked), 100))
+		r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: ref, ToolID: id, Status: "denied"})
+	}
 }
 
 // notStarted is a refusal before any tool was started.

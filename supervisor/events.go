@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ func (r *run) settleAll() {
 }
 
 // handle takes one event. An error means that the worker lied.
-func (r *run) handle(m workerproto.Message) (*end, error) {
+func (r *run) handle(ctx context.Context, m workerproto.Message) (*end, error) {
 	l := r.leg
 	if _, failed := m.(*workerproto.Failed); !failed {
 		switch m.(type) {
@@ -31,7 +32,7 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 				return nil, errors.New("resumed out of turn")
 			}
 		default:
-			if l.resuming || len(l.image) > 0 {
+			if l.resuming || len(l.image) > 0 || l.waits {
 				return nil, fmt.Errorf("a %s event out of turn", m.Type())
 			}
 		}
@@ -52,6 +53,7 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 			return &end{fail: inputf(UnsupportedLanguage, "the cell is %s, and the config switches that off (tools.codeMode.languages); use %s", m.Language, strings.Join(r.p.Limits.Languages.Names(), " or "))}, nil
 		}
 		r.timings.Transform = float64(m.TransformMicros) / 1000
+		r.buildScopes(ctx)
 	case *workerproto.Output:
 		return nil, r.emit(m)
 	case *workerproto.ToolCall:
@@ -62,6 +64,13 @@ func (r *run) handle(m workerproto.Message) (*end, error) {
 			l.credit++
 		}
 		return nil, r.ledger.announce(m)
+	case *workerproto.Missed:
+		if l.missed++; r.cell == nil || l.missed > workerproto.MaxMissed {
+			return nil, errors.New("a missed event out of turn")
+		}
+		if r.p.Catalog != nil {
+			r.audit("", m.Name, r.p.Catalog.Denied(m.Name))
+		}
 	case *workerproto.Idle:
 		return r.idled(m)
 	case *workerproto.ParkPart:

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
@@ -38,6 +40,23 @@ type call struct {
 	turn <-chan struct{} // closed when the call before it has begun, or never will
 	next chan struct{}   // the same for the call behind it
 	pass sync.Once       // closes next
+}
+
+// nested tells that it is a call of a tool: it is counted, limited, listed and recorded. The
+// others ask about tools.
+func (c *call) nested() bool {
+	return c.method == "call" || c.method == "mcp" || c.method == "namespace"
+}
+
+// named is what the guest called, for people.
+func (c *call) named() string {
+	switch c.method {
+	case "mcp":
+		return "MCP." + c.tool
+	case "namespace":
+		return strings.ReplaceAll(c.tool, namespace.Separator, ".")
+	}
+	return c.tool
 }
 
 // begun lets the next call begin.
@@ -114,6 +133,7 @@ func (l *ledger) announce(m *workerproto.ToolCall) error {
 		l.counts.Search++
 	case "describe":
 		l.counts.Describe++
+	case "api":
 	default:
 		l.counts.Call++
 		l.list(c)
@@ -130,7 +150,7 @@ func (l *ledger) list(c *call) {
 		return
 	}
 	c.info = len(l.infos)
-	l.infos = append(l.infos, CallInfo{ID: c.ref, ToolID: c.tool, State: NotStarted})
+	l.infos = append(l.infos, CallInfo{ID: c.ref, ToolID: c.named(), State: NotStarted})
 	l.calls[c.info] = c
 }
 
@@ -170,7 +190,7 @@ func (l *ledger) settle(res callResult) {
 	c.settled = true
 	state := NotStarted
 	switch {
-	case c.method != "call":
+	case !c.nested():
 		return
 	case res.err == nil:
 		state = Done
@@ -237,7 +257,7 @@ func (l *ledger) moving() int {
 func (l *ledger) pending() []PendingCall {
 	list := []PendingCall{}
 	for _, c := range l.unsettled() {
-		if c.method != "call" {
+		if !c.nested() {
 			continue
 		}
 		p := PendingCall{ID: c.ref, ToolID: toolIDOf(c), State: NotStarted}
@@ -274,7 +294,7 @@ func (l *ledger) story() string {
 	}
 	inFlight := 0
 	for _, c := range l.open {
-		if c.method == "call" && c.started.Load() {
+		if c.nested() && c.started.Load() {
 			inFlight++
 		}
 	}

@@ -48,24 +48,27 @@ func floor(timeout time.Duration) time.Duration {
 
 // leg is one worker's part of a run. Only the run's loop uses it.
 type leg struct {
-	child    *process.Child
-	clock    clock
-	events   chan event
-	resuming bool        // the worker has not said yet that it restored the guest
-	stage    string      // what the worker said it does: "", "transform", "guest"
-	credit   int         // Idle events that the worker may still send
-	sent     uint64      // tool results that it has, or will have
-	idle     bool        // the guest has nothing to do until a call settles or a timer is due
-	last     rest        // what the last Idle said
-	stopping bool        // the time is up, and the worker was told
-	parking  bool        // it was told to park
-	staying  bool        // and to go on then: a checkpoint
-	counted  bool        // what it used is known before its end
-	began    time.Time   // of parking
-	late     *time.Timer // when it has to be told
-	recheck  *time.Timer // when a timer of the guest should have fired
-	image    []byte      // what came of the snapshot
-	maxImage int64
+	child      *process.Child
+	clock      clock
+	events     chan event
+	resuming   bool        // the worker has not said yet that it restored the guest
+	stage      string      // what the worker said it does: "", "transform", "guest"
+	credit     int         // Idle events that the worker may still send
+	sent       uint64      // tool results that it has, or will have
+	idle       bool        // the guest has nothing to do until a call settles or a timer is due
+	last       rest        // what the last Idle said
+	stopping   bool        // the time is up, and the worker was told
+	parking    bool        // it was told to park
+	staying    bool        // and to go on then: a checkpoint
+	namespaces bool        // the worker was told that there are some
+	waits      bool        // it waits for the namespaces: no guest code runs
+	missed     int         // how many names the guest looked for, which there are not
+	counted    bool        // what it used is known before its end
+	began      time.Time   // of parking
+	late       *time.Timer // when it has to be told
+	recheck    *time.Timer // when a timer of the guest should have fired
+	image      []byte      // what came of the snapshot
+	maxImage   int64
 }
 
 // rest is what an Idle says of the guest at rest.
@@ -104,18 +107,21 @@ func (r *run) converse(ctx context.Context) *end {
 	// Not on the loop: a worker that does not read must not stop the clock.
 	if !r.parked {
 		start := &workerproto.Start{
-			Source: []byte(r.source), Language: r.p.Language, Tools: r.tools,
+			Source: []byte(r.source), Language: r.p.Language,
 			BudgetMillis:   uint32(max(1, l.clock.left().Milliseconds())),
 			MemoryBytes:    uint64(r.p.Limits.MemoryBytes),
 			OutputBytes:    uint64(r.p.Limits.OutputBytes),
 			TruncateOutput: r.p.Limits.TruncateOutput,
 			MaxPending:     uint32(r.p.Limits.PendingToolCalls + r.p.Limits.QueuedToolCalls),
+			Namespaces:     r.hasNamespaces(),
 		}
-		size := len(r.source) + len(r.tools)
-		r.source, r.tools, r.p.Code, r.p.Command = "", nil, "", "" // a parked run has no use for them
+		l.namespaces = start.Namespaces
+		first := append(surface(r.p.Catalog), start)
+		small := len(first) == 1 && len(r.source) < socketRoom
+		r.source, r.p.Code, r.p.Command = "", "", "" // a parked run has no use for them
 		r.gate.open(l.child.Conn, nil)
-		send := func() { _ = l.child.Conn.Write(start) } // the reader learns of a failure
-		if size < socketRoom {
+		send := func() { _ = writeAll(l.child.Conn, first) } // the reader learns of a failure
+		if small {
 			send()
 		} else {
 			r.s.wg.Go(send)
@@ -153,9 +159,9 @@ func (r *run) resume() *end {
 	r.fresh = false
 	r.parked, r.yielded, r.note, r.timer = false, false, "", time.Time{}
 	r.record(trajectory.Event{Kind: trajectory.Resume})
-	conn := l.child.Conn
+	conn, first := l.child.Conn, append(surface(r.p.Catalog), resume)
 	r.feed(func() error {
-		if err := conn.Write(resume); err != nil {
+		if err := writeAll(conn, first); err != nil {
 			return err
 		}
 		for at := 0; at == 0 || at < len(image); at += workerproto.MaxPart {
@@ -166,6 +172,16 @@ func (r *run) resume() *end {
 		}
 		return nil
 	})
+	return nil
+}
+
+// writeAll writes messages, in order.
+func writeAll(conn *workerproto.Conn, ms []workerproto.Message) error {
+	for _, m := range ms {
+		if err := conn.Write(m); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -219,7 +235,7 @@ func (r *run) loop(ctx context.Context) *end {
 		select {
 		case e := <-l.events:
 			for _, m := range e.ms {
-				last, err := r.handle(m)
+				last, err := r.handle(ctx, m)
 				if err != nil {
 					return &end{fail: r.violated(err)}
 				}
@@ -242,6 +258,10 @@ func (r *run) loop(ctx context.Context) *end {
 			r.consider(false)
 		case c := <-r.calm:
 			r.calming = append(r.calming, c)
+		case b := <-r.scopes.built:
+			if last := r.furnish(b); last != nil {
+				return last
+			}
 		case <-l.late.C:
 			r.consider(true)
 		case <-l.recheck.C:

@@ -1,12 +1,12 @@
 package supervisor
 
 import (
-	"bytes"
-	"fmt"
+	"encoding/json"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
@@ -25,6 +25,12 @@ type Program struct {
 	Catalog *catalog.Catalog
 	// Executor runs the nested calls. It may be nil if Catalog is.
 	Executor Executor
+	// Namespaces are the plugins' (SPEC 8). Those whose tools are all in the catalog are built
+	// for the run once its source has been accepted, and before guest code runs. Nil means
+	// none.
+	Namespaces *namespace.Registry
+	// NamespaceConfig is handed to the functions that build scopes.
+	NamespaceConfig json.RawMessage
 	// Limits are the run's. Zero, as a whole or in a field that cannot be zero, means what
 	// the supervisor's options say.
 	Limits limits.Limits
@@ -80,30 +86,27 @@ func (p *Program) source(l limits.Limits) (string, *failure) {
 	return source, nil
 }
 
-// toolList is the compact catalog as the worker gets it: a JSON array of entries, each
-// with its convenience function's name.
-func toolList(c *catalog.Catalog) ([]byte, error) {
+// surface is what the worker gets of the catalog, before the cell or the snapshot.
+func surface(c *catalog.Catalog) []workerproto.Message {
+	if c == nil || c.Len() == 0 && len(c.Unavailable()) == 0 {
+		return nil
+	}
+	s := c.Surface()
+	ms := []workerproto.Message{&workerproto.Surface{Tools: s.List, Functions: s.Functions, MCP: s.MCP}}
+	for _, f := range s.Files {
+		ms = append(ms, &workerproto.File{Path: f.Path, Description: clip(f.Description, workerproto.MaxName), Text: []byte(f.Text)})
+	}
+	return ms
+}
+
+// checkSurface tells whether a cell can be shown the catalog.
+func checkSurface(c *catalog.Catalog) *failure {
 	if c == nil {
-		return []byte("[]"), nil
+		return nil
 	}
-	var b bytes.Buffer
-	b.WriteByte('[')
-	for i, t := range c.All() {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		entry := t.Compact()
-		if fn := t.Function(); fn != "" {
-			b.Write(entry[:len(entry)-1])
-			b.WriteString(`,"fn":`)
-			b.Write(quoteJSON(fn))
-			entry = []byte{'}'}
-		}
-		b.Write(entry)
+	s := c.Surface()
+	if n := max(len(s.List), len(s.Functions), len(s.MCP)); n > workerproto.MaxTools {
+		return inputf(InvalidInput, "the catalog's entries have %d bytes, at most %d can be shown to a cell; narrow the tool policy", n, workerproto.MaxTools)
 	}
-	b.WriteByte(']')
-	if b.Len() > workerproto.MaxTools {
-		return nil, fmt.Errorf("the catalog's entries have %d bytes, at most %d can be shown to a cell; narrow the tool policy", b.Len(), workerproto.MaxTools)
-	}
-	return b.Bytes(), nil
+	return nil
 }

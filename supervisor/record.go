@@ -24,6 +24,7 @@ type record struct {
 	Limits  limits.Limits
 	Tools   []catalog.Entry // nil: the run has no catalog
 	Search  [2]int          // the catalog's options: default and most hits
+	Gone    []catalog.Unavailable
 	Began   time.Time
 	Cell    *CellInfo
 
@@ -95,6 +96,7 @@ func (r *run) recordJSON() []byte {
 	if c := r.p.Catalog; c != nil {
 		rec.Tools = c.Entries()
 		rec.Search[0], rec.Search[1] = c.SearchLimits()
+		rec.Gone = c.Unavailable()
 	}
 	for _, c := range r.ledger.unsettled() {
 		started := c.started.Load()
@@ -126,7 +128,7 @@ func (rec *record) pending(runID string, log [][]byte) []PendingCall {
 	l := ledger{runID: runID}
 	var calls []PendingCall
 	for _, c := range rec.Calls {
-		if c.Method != "call" || settled[c.ID] {
+		if !(&call{method: c.Method}).nested() || settled[c.ID] {
 			continue
 		}
 		p := PendingCall{ID: l.ref(c.ID), ToolID: c.ToolID, State: NotStarted, Reason: c.Reason}
@@ -148,15 +150,19 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 	p := Program{
 		Limits: rec.Limits, Scope: rec.Scope, ParentCallID: rec.Parent,
 		Executor: w.Executor, Output: w.Output, Trajectory: w.Trajectory,
+		Namespaces: w.Namespaces, NamespaceConfig: w.NamespaceConfig,
 	}
 	if rec.Tools != nil {
-		c, _, err := catalog.Build(rec.Tools, catalog.Options{SearchDefault: rec.Search[0], SearchMax: rec.Search[1]})
+		c, _, err := catalog.Build(rec.Tools, catalog.Options{SearchDefault: rec.Search[0], SearchMax: rec.Search[1], Unavailable: rec.Gone})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %v", snapshot.ErrBroken, err)
 		}
 		p.Catalog = c
 	}
 	r := newRun(s, p, saved.Meta.ID)
+	if r.hasNamespaces() {
+		r.scopes.of, r.scopes.err = p.Namespaces.Build(r.ctx, p.Catalog, r.identity())
+	}
 	r.began, r.cell, r.limits, r.omitted, r.snap, r.waits = rec.Began, rec.Cell, rec.Hit, rec.OmittedBytes, rec.Snapshot, rec.Waits
 	r.yielded, r.note, r.timer, r.expires, r.output = rec.Yielded, rec.Note, rec.Timer, saved.Meta.Expires, rec.Output
 	r.budget.Spend(rec.Spent)

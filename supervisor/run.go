@@ -36,7 +36,7 @@ type run struct {
 	calm  chan chan<- struct{} // who wants to know when no call is under way
 
 	source  string // until the first leg has it
-	tools   []byte // the same
+	scopes  scopes
 	ledger  ledger
 	written chan uint64 // ids of results that the worker has taken
 	gate    gate        // to the leg's worker

@@ -182,10 +182,7 @@ func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 	r.ask = a
 	var fail *failure
 	if r.source, fail = p.source(p.Limits); fail == nil {
-		var err error
-		if r.tools, err = toolList(p.Catalog); err != nil {
-			fail = inputf(InvalidInput, "%v", err)
-		}
+		fail = checkSurface(p.Catalog)
 	}
 	if fail != nil {
 		r.finish(&end{fail: fail})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 )
@@ -17,11 +18,13 @@ type WaitRequest struct {
 	// Scope is the caller's identity. What the run's owner had of AgentID, SessionID,
 	// SessionKey and AgentRunID must be the same here.
 	Scope Scope
-	// Executor, Output and Trajectory are for a run that another process parked. One that
+	// The others are for a run that another process parked. One that
 	// this supervisor began keeps its own.
-	Executor   Executor
-	Output     func(Item)
-	Trajectory *trajectory.Recorder
+	Executor        Executor
+	Namespaces      *namespace.Registry
+	NamespaceConfig json.RawMessage
+	Output          func(Item)
+	Trajectory      *trajectory.Recorder
 }
 
 // errNothing is what Wait and Abort say of ids that name no run of the caller's.

@@ -10,13 +10,16 @@ import (
 // Bounds of what a message may hold, in bytes unless said otherwise.
 const (
 	MaxSource       = 8 << 20  // source of a cell
-	MaxTools        = 16 << 20 // compact catalog of a cell
+	MaxTools        = 16 << 20 // compact catalog of a cell; each of the tables of its names, too
+	MaxFile         = 8 << 20  // text of one declaration file
+	MaxScopes       = 2 << 20  // JSON of a run's namespaces
 	MaxToolInput    = 8 << 20  // JSON of one call's input
 	MaxWaitingInput = 64 << 20 // inputs of calls that are not settled, all together
 	MaxToolResult   = 16 << 20 // JSON of one call's result
 	MaxItem         = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
 	MaxError        = 11 << 20 // text of an error, for the same reason
 	MaxName         = 4096     // a tool's id or name, a search query
+	MaxMissed       = 64       // Missed events of one leg
 	MaxNote         = 1024     // what a guest says when it yields
 	MaxPart         = 1 << 20  // one part of a snapshot
 	maxText         = 64 << 10 // other texts
@@ -38,6 +41,9 @@ const (
 	TypeResume     Type = 4
 	TypeResumePart Type = 5
 	TypePark       Type = 6
+	TypeSurface    Type = 7
+	TypeFile       Type = 8
+	TypeNamespaces Type = 9
 	TypeReady      Type = 128
 	TypeStage      Type = 129
 	TypePrepared   Type = 130
@@ -49,6 +55,7 @@ const (
 	TypeParkPart   Type = 136
 	TypeParked     Type = 137
 	TypeResumed    Type = 138
+	TypeMissed     Type = 139
 )
 
 type kind struct {
@@ -59,12 +66,15 @@ type kind struct {
 }
 
 var kinds = map[Type]kind{
-	TypeStart:      {"start", false, MaxSource + MaxTools + envelope, func() Message { return new(Start) }},
+	TypeStart:      {"start", false, MaxSource + envelope, func() Message { return new(Start) }},
 	TypeToolResult: {"tool result", false, MaxToolResult + maxText + MaxName + envelope, func() Message { return new(ToolResult) }},
 	TypeInterrupt:  {"interrupt", false, envelope, func() Message { return new(Interrupt) }},
 	TypeResume:     {"resume", false, envelope, func() Message { return new(Resume) }},
 	TypeResumePart: {"resume part", false, MaxPart + envelope, func() Message { return new(ResumePart) }},
 	TypePark:       {"park", false, envelope, func() Message { return new(Park) }},
+	TypeSurface:    {"surface", false, 3*MaxTools + envelope, func() Message { return new(Surface) }},
+	TypeFile:       {"file", false, MaxFile + 2*MaxName + envelope, func() Message { return new(File) }},
+	TypeNamespaces: {"namespaces", false, MaxScopes + envelope, func() Message { return new(Namespaces) }},
 	TypeReady:      {"ready", true, maxText, func() Message { return new(Ready) }},
 	TypeStage:      {"stage", true, envelope, func() Message { return new(Stage) }},
 	TypePrepared:   {"prepared", true, envelope, func() Message { return new(Prepared) }},
@@ -76,6 +86,7 @@ var kinds = map[Type]kind{
 	TypeParkPart:   {"park part", true, MaxPart + envelope, func() Message { return new(ParkPart) }},
 	TypeParked:     {"parked", true, envelope, func() Message { return new(Parked) }},
 	TypeResumed:    {"resumed", true, envelope, func() Message { return new(Resumed) }},
+	TypeMissed:     {"missed", true, MaxName + envelope, func() Message { return new(Missed) }},
 }
 
 func (t Type) String() string {
@@ -93,16 +104,37 @@ type Message interface {
 	check() string
 }
 
+// Surface is the command that tells what of the catalog the guest sees without asking. It
+// comes before Start or Resume, once or not at all.
+type Surface struct {
+	Tools     []byte `msgpack:"tools"`     // ALL_TOOLS: JSON array of compact catalog entries
+	Functions []byte `msgpack:"functions"` // a line `<name> <id>` for each convenience function; the id is a JSON string
+	MCP       []byte `msgpack:"mcp"`       // such a line for each path under MCP
+}
+
+// File is the command that brings a declaration file. Files come behind Surface.
+type File struct {
+	Path        string `msgpack:"path"`
+	Description string `msgpack:"description"`
+	Text        []byte `msgpack:"text"`
+}
+
+// Namespaces is the command that brings the scopes of plugin namespaces. A Start that
+// announces it makes the worker wait for it, between Prepared and the first guest code.
+type Namespaces struct {
+	Scopes []byte `msgpack:"scopes"` // JSON
+}
+
 // Start is the command to run one cell. It is sent once.
 type Start struct {
 	Source         []byte `msgpack:"source"`   // as the model wrote it (SPEC 3.3)
 	Language       string `msgpack:"language"` // "", "javascript" or "typescript"
-	Tools          []byte `msgpack:"tools"`    // JSON array of compact catalog entries
 	BudgetMillis   uint32 `msgpack:"budgetMillis"`
 	MemoryBytes    uint64 `msgpack:"memoryBytes"` // guest heap
 	OutputBytes    uint64 `msgpack:"outputBytes"`
 	TruncateOutput bool   `msgpack:"truncateOutput"`
 	MaxPending     uint32 `msgpack:"maxPending"` // calls of one burst: in flight and queued together
+	Namespaces     bool   `msgpack:"namespaces"` // wait for them, once the source is prepared
 }
 
 // ToolResult is the command that settles a nested call: with JSON in Value, or with a
@@ -177,9 +209,17 @@ type Output struct {
 // ToolCall is a nested call. It belongs to the burst that the next Idle ends.
 type ToolCall struct {
 	ID     uint64 `msgpack:"id"`     // 1, 2, 3 … in a run
-	Method string `msgpack:"method"` // "call", "search" or "describe"
-	Tool   string `msgpack:"tool"`   // id or name as the guest gave it; the query of a search
-	Input  []byte `msgpack:"input"`  // JSON; the options of a search
+	Method string `msgpack:"method"` // "call", "mcp", "namespace", "search", "describe" or "api"
+	// Tool is the id or name as the guest gave it; the path of a call under MCP or of a
+	// namespace; the query of a search; "list", "read" or "$api".
+	Tool  string `msgpack:"tool"`
+	Input []byte `msgpack:"input"` // JSON: the input; a namespace call's arguments; options
+}
+
+// Missed tells that the guest read a member of tools or MCP that does not exist. The worker
+// says so once for each name, MaxMissed times at most.
+type Missed struct {
+	Name string `msgpack:"name"` // tools.<name>, MCP.<server>, MCP.<server>.<name>
 }
 
 // Idle ends a burst: guest code has nothing to do until a call settles or a timer is
@@ -252,10 +292,13 @@ func (*Park) Type() Type       { return TypePark }
 func (*ParkPart) Type() Type   { return TypeParkPart }
 func (*Parked) Type() Type     { return TypeParked }
 func (*Resumed) Type() Type    { return TypeResumed }
+func (*Surface) Type() Type    { return TypeSurface }
+func (*File) Type() Type       { return TypeFile }
+func (*Namespaces) Type() Type { return TypeNamespaces }
+func (*Missed) Type() Type     { return TypeMissed }
 
 func (m *Start) check() string {
-	return first(atMost("source", len(m.Source), MaxSource), atMost("tools", len(m.Tools), MaxTools),
-		oneOf("language", m.Language, "", "javascript", "typescript"))
+	return first(atMost("source", len(m.Source), MaxSource), oneOf("language", m.Language, "", "javascript", "typescript"))
 }
 
 func (m *ToolResult) check() string {
@@ -281,7 +324,7 @@ func (m *Output) check() string {
 }
 
 func (m *ToolCall) check() string {
-	return first(oneOf("method", m.Method, "call", "search", "describe"), text("tool", m.Tool, MaxName),
+	return first(oneOf("method", m.Method, "call", "mcp", "namespace", "search", "describe", "api"), text("tool", m.Tool, MaxName),
 		atMost("input", len(m.Input), MaxToolInput), utf8Bytes("input", m.Input))
 }
 
@@ -306,6 +349,21 @@ func (m *ParkPart) check() string { return atMost("data", len(m.Data), MaxPart) 
 func (m *Parked) check() string { return "" }
 
 func (m *Resumed) check() string { return "" }
+
+func (m *Surface) check() string {
+	return first(atMost("tools", len(m.Tools), MaxTools), atMost("functions", len(m.Functions), MaxTools), atMost("mcp", len(m.MCP), MaxTools),
+		utf8Bytes("tools", m.Tools), utf8Bytes("functions", m.Functions), utf8Bytes("mcp", m.MCP))
+}
+
+func (m *File) check() string {
+	return first(text("path", m.Path, MaxName), text("description", m.Description, MaxName), atMost("text", len(m.Text), MaxFile), utf8Bytes("text", m.Text))
+}
+
+func (m *Namespaces) check() string {
+	return first(atMost("scopes", len(m.Scopes), MaxScopes), utf8Bytes("scopes", m.Scopes))
+}
+
+func (m *Missed) check() string { return text("name", m.Name, MaxName) }
 
 func first(reasons ...string) string {
 	for _, r := range reasons {

@@ -16,9 +16,12 @@ import (
 // The fuzz tests begin with them.
 var samples = []Message{
 	&Start{
-		Source: []byte("text('hi')\r\n\x00"), Language: "typescript", Tools: []byte(`[{"id":"client:app:echo"}]`),
-		BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, TruncateOutput: true, MaxPending: 1040,
+		Source: []byte("text('hi')\r\n\x00"), Language: "typescript",
+		BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, TruncateOutput: true, MaxPending: 1040, Namespaces: true,
 	},
+	&Surface{Tools: []byte(`[{"id":"client:app:echo"}]`), Functions: []byte("echo \"client:app:echo\"\n"), MCP: []byte("github.createIssue \"mcp:github:create_issue\"\n")},
+	&File{Path: "mcp/github.d.ts", Description: "MCP server \"github\"", Text: []byte("declare namespace MCP.github {}\n")},
+	&Namespaces{Scopes: []byte(`[{"name":"calendar","value":{"o":[["list",{"t":true}]]}}]`)},
 	&Start{Source: []byte("\xff\xfe"), BudgetMillis: 1<<32 - 1, MemoryBytes: 1<<64 - 1},
 	&ToolResult{ID: 1, Value: []byte(`{"ok":true}`)},
 	&ToolResult{ID: 1<<64 - 1, Failed: true, Error: "no such city: Zürich\u2028", ToolID: "mcp:weather:get", Code: "tool_failed", Started: "unknown"},
@@ -43,6 +46,8 @@ var samples = []Message{
 	&ParkPart{Data: []byte("\x28\xb5\x2f\xfd\xff")},
 	&Parked{Timer: 1500, Omitted: 7, Stats: Stats{GuestMicros: 12, HeapBytes: 1 << 33}},
 	&Resumed{RestoreMicros: 1700},
+	&Missed{Name: "MCP.github.mergeIssue"},
+	&ToolCall{ID: 3, Method: "namespace", Tool: "calendar\x1flist", Input: []byte(`[]`)},
 	&Failed{Phase: "guest", Error: strings.Repeat("ü", 300), Shell: true},
 }
 
@@ -140,7 +145,11 @@ func TestEmptyAndNilBytesAreTheSame(t *testing.T) {
 // whoever keeps the former knows nothing of the latter.
 func TestEveryBodyHoldsItsLargestMessage(t *testing.T) {
 	for _, m := range []Message{
-		&Start{Source: make([]byte, MaxSource), Language: "typescript", Tools: make([]byte, MaxTools)},
+		&Start{Source: make([]byte, MaxSource), Language: "typescript"},
+		&Surface{Tools: make([]byte, MaxTools), Functions: make([]byte, MaxTools), MCP: make([]byte, MaxTools)},
+		&File{Path: long(MaxName), Description: long(MaxName), Text: make([]byte, MaxFile)},
+		&Namespaces{Scopes: make([]byte, MaxScopes)},
+		&Missed{Name: long(MaxName)},
 		&ToolResult{Value: make([]byte, MaxToolResult), Error: long(maxText), ToolID: long(MaxName), Code: long(64), Started: "unknown"},
 		&Interrupt{Reason: long(256)},
 		&Ready{Version: long(256), Engine: long(64), Fault: long(4096), Isolation: []byte(long(MaxIsolation))},

@@ -139,7 +139,7 @@ func TestProtocolTypes(t *testing.T) {
 func TestProtocolLimits(t *testing.T) {
 	want := map[string]int{
 		"headerBytes": headerBytes, "firstRead": firstRead, "queueBytes": queueBytes,
-		"MaxSource": MaxSource, "MaxTools": MaxTools, "MaxToolInput": MaxToolInput, "MaxWaitingInput": MaxWaitingInput, "MaxToolResult": MaxToolResult,
+		"MaxSource": MaxSource, "MaxTools": MaxTools, "MaxFile": MaxFile, "MaxScopes": MaxScopes, "MaxMissed": MaxMissed, "MaxToolInput": MaxToolInput, "MaxWaitingInput": MaxWaitingInput, "MaxToolResult": MaxToolResult,
 		"MaxItem": MaxItem, "MaxError": MaxError, "MaxName": MaxName,
 		"MaxNote": MaxNote, "MaxPart": MaxPart, "maxText": maxText, "envelope": envelope,
 	}

@@ -49,6 +49,8 @@ func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolb
 		for _, t := range tools {
 			if t.Policy == toolfile.Deny {
 				box.denied[t.Entry.ID] = true
+				t.Entry.Denied = true // the catalog tells attempts on it from other wrong names
+				entries = append(entries, t.Entry)
 				continue
 			}
 			entries = append(entries, t.Entry)

@@ -15,6 +15,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -130,16 +131,15 @@ func (p *parser) value(depth int) (n Node, err error) {
 
 func (p *parser) members(depth int) ([]Member, error) {
 	var members []Member
-	seen := map[string]bool{}
+	var seen map[string]bool
 	for p.next('}') {
 		start := p.pos
 		p.str()
 		m := Member{RawKey: p.text[start:p.pos]}
 		m.Key = unquote(m.RawKey)
-		if seen[m.Key] {
+		if twice(members, m.Key, &seen) {
 			return nil, fmt.Errorf("the key %q is given twice in one object", m.Key)
 		}
-		seen[m.Key] = true
 		p.space()
 		p.pos++ // :
 		var err error
@@ -149,6 +149,28 @@ func (p *parser) members(depth int) ([]Member, error) {
 		members = append(members, m)
 	}
 	return members, nil
+}
+
+// fewMembers is how many members are compared one by one: most objects have fewer, and a
+// set costs more than comparing them.
+const fewMembers = 16
+
+// twice reports whether members have the key already, and puts it into seen once they are many.
+func twice(members []Member, key string, seen *map[string]bool) bool {
+	if len(members) < fewMembers {
+		return slices.ContainsFunc(members, func(m Member) bool { return m.Key == key })
+	}
+	if *seen == nil {
+		*seen = make(map[string]bool, 2*fewMembers)
+		for _, m := range members {
+			(*seen)[m.Key] = true
+		}
+	}
+	if (*seen)[key] {
+		return true
+	}
+	(*seen)[key] = true
+	return false
 }
 
 func (p *parser) items(depth int) ([]Node, error) {

@@ -404,15 +404,40 @@ attempt("an entry of ALL_TOOLS that was changed", async () => {
 	try { entry.id = echo; delete entry.fn; } catch {}
 	return r.tool === "echo" ? undefined : shown(r);
 });
+attempt("paths under MCP", () => all([
+	() => MCP.vault, () => MCP["vault.openVault"], () => MCP["shelf.echo vault"], () => MCP["shelf\n"], () => MCP.shelf["../vault/openVault"], () => MCP.shelf.openVault,
+	() => MCP.shelf["echo \"mcp:shelf:echo\"\nvault.openVault"], () => Object.getOwnPropertyDescriptor(MCP, "vault"), () => Reflect.get(MCP.shelf, "openVault", MCP.vault),
+	() => Object.keys(MCP).concat(Object.keys(MCP.shelf)).join().replace("$api,shelf,$api,echo", "") || undefined,
+].map((get) => async () => {
+	const got = get();
+	return got === undefined ? undefined : shown(got);
+}).concat([
+	() => resolves(() => MCP.shelf.$api("openVault")), () => resolves(() => MCP.shelf.$api("vault.openVault", { schema: true })),
+	async () => (JSON.stringify([await MCP.$api(), await MCP.shelf.$api(undefined, { schema: true })]).includes("vault") ? "the hidden server is described" : undefined),
+])));
+attempt("declarations of what is hidden", () => all(["mcp/vault.d.ts", "tools/open_vault.d.ts", "tools/mcp:vault:open_vault.d.ts", "mcp/../../etc/passwd", "tools/../mcp/vault.d.ts", "/etc/passwd", "tools//etc/passwd", "mcp/index.d.ts\0"]
+	.map((path) => () => resolves(() => API.read(path))).concat([
+	async () => (JSON.stringify([await API.list(), await API.read("mcp/index.d.ts"), await API.read("mcp/shelf.d.ts")]).includes("vault") ? "it is listed" : undefined),
+])));
+attempt("the prototype of a call's promise", async () => {
+	const promise = tools.echo({ n: 1 });
+	const prototype = Object.getPrototypeOf(promise);
+	for (const change of [() => { prototype.then = 1; }, () => { prototype.x = 1; }, () => delete prototype.toJSON, () => Object.defineProperty(prototype, "y", { value: 1 }), () => Object.setPrototypeOf(prototype, {}), () => Object.freeze(prototype)]) try { change(); } catch {}
+	const other = tools.echo({ n: 2 });
+	const r = await Promise.all([promise, other]);
+	return "y" in other || typeof other.then !== "function" || JSON.stringify(other) !== '"[Promise: not awaited]"' || r[1].input.n !== 2 ? shown(r) : undefined;
+});
 attempt("names that every object has", () => {
 	const found = ["__proto__", "constructor", "toString", "then"].filter((n) => n in tools);
 	return found.length > 0 ? found.join(" ") : undefined;
 });
 attempt("forged numbers of calls", async () => {
 	const r = await Promise.allSettled([
-		tools.call.call({ id: 1, __proto__: null }, echo, { n: 1 }), tools.call.apply({ resolve() {}, reject() {} }, [echo, { n: 2 }, 1, "call", vault]),
-		tools.echo.call({ id: vault }, { n: 3 }), Reflect.apply(tools.echo, { tool: vault }, [{ n: 4 }, vault, "call"]),
+		tools.call.call({ id: 1, __proto__: null }, echo, { n: 1 }), tools.call.apply({ resolve() {}, reject() {} }, [echo, { n: 2 }]),
+		tools.echo.call({ id: vault }, { n: 3 }), Reflect.apply(tools.echo, { tool: vault }, [{ n: 4 }]),
 	]);
+	const more = await Promise.allSettled([tools.call(echo, { n: 2 }, 1, "call", vault), tools.echo({ n: 4 }, vault, "call"), MCP.shelf.echo({}, "vault.openVault")]);
+	for (const m of more) if (m.status !== "rejected" || m.reason.started !== false) return JSON.stringify(m);
 	for (let i = 0; i < r.length; i++) if (r[i].status !== "fulfilled" || r[i].value.tool !== "echo" || r[i].value.input.n !== i + 1) return JSON.stringify(r[i]);
 	return undefined;
 });

@@ -116,12 +116,14 @@ func Tools() []catalog.Entry {
 	strict := entry("strict")
 	strict.Parameters = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)
 	vault := entry(hidden)
-	vault.Source, vault.SourceName = catalog.MCP, "vault"
+	vault.Source, vault.SourceName, vault.Denied = catalog.MCP, "vault", true
+	shelf := entry("echo")
+	shelf.Source, shelf.SourceName = catalog.MCP, "shelf"
 	return []catalog.Entry{
 		entry("object"), entry("array"), entry("text"), entry("nothing"), entry("refuse"), entry("reject"), entry("echo"), entry("hostile"), strict,
 		// Names that hide what every object has; none may become a function of tools.
 		entry("__proto__"), entry("constructor"), entry("then"), entry("toString"),
-		vault,
+		vault, shelf,
 	}
 }
 

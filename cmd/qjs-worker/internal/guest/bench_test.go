@@ -22,8 +22,9 @@ func BenchmarkNew(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	see := surface(b, catalog)
 	for b.Loop() {
-		g, err := guest.New(mod, image, engine.Config{}, &fakeHost{}, memoryLimit, guest.Options{Tools: []byte(catalog)})
+		g, err := guest.New(mod, image, engine.Config{}, &fakeHost{}, memoryLimit, guest.Options{Surface: see})
 		if err != nil {
 			b.Fatal(err)
 		}

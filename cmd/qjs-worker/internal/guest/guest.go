@@ -11,16 +11,17 @@ import (
 
 // Options are what differs from run to run.
 type Options struct {
-	// Tools is the catalog: a JSON array of compact entries {id, name, label?, description,
-	// source, sourceName?, fn?}. fn is the name of the convenience function on `tools`, absent if
-	// there is none. Empty is no tools.
-	Tools []byte
+	// Surface is what the guest sees of the catalog.
+	Surface Surface
+	// Scopes are the plugin namespaces, as workerproto.Namespaces has them. Empty is none.
+	Scopes []byte
 }
 
 // Guest is one run's VM.
 type Guest struct {
 	vm      *engine.VM
 	host    Host
+	surface Surface
 	control map[string]engine.Value // the functions of the control object that were used
 	board   engine.Floats           // what the prelude shows without a call
 
@@ -88,9 +89,10 @@ func (g *Guest) Park(w io.Writer, image *engine.Image) error {
 }
 
 // Unpark makes a guest that was made ahead, with [Restore] from the start image, the one that
-// Park wrote. Its memory limit in bytes is that of the whole run. After an error the guest
+// Park wrote. It sees surface, which is that of the run. Its memory limit in bytes is that of the whole run. After an error the guest
 // is of no use.
-func (g *Guest) Unpark(r io.Reader, image *engine.Image, memoryLimit int64) error {
+func (g *Guest) Unpark(r io.Reader, image *engine.Image, memoryLimit int64, surface Surface) error {
+	g.surface = surface
 	if err := g.vm.SetMemoryLimit(memoryLimit); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -42,17 +43,50 @@ var startImage = sync.OnceValues(func() (*engine.Image, error) {
 	return guest.Build(mod)
 })
 
+// surface is what a guest sees of a catalog, given as a JSON array of compact entries with two
+// fields more: fn, the name of the convenience function, and mcp, the path under MCP. The
+// entries of MCP servers are not listed.
+func surface(t testing.TB, entries string) guest.Surface {
+	t.Helper()
+	var all []map[string]any
+	if err := json.Unmarshal([]byte(entries), &all); err != nil {
+		t.Fatal(err)
+	}
+	s := guest.Surface{}
+	listed := []map[string]any{}
+	var functions, mcp []string
+	for _, e := range all {
+		id, _ := json.Marshal(e["id"])
+		if path, ok := e["mcp"].(string); ok {
+			mcp = append(mcp, path+" "+string(id)+"\n")
+			continue
+		}
+		if fn, ok := e["fn"].(string); ok {
+			functions = append(functions, fn+" "+string(id)+"\n")
+		}
+		delete(e, "fn")
+		listed = append(listed, e)
+	}
+	slices.Sort(functions)
+	slices.Sort(mcp)
+	s.Functions, s.MCP = []byte(strings.Join(functions, "")), []byte(strings.Join(mcp, ""))
+	s.Tools, _ = json.Marshal(listed)
+	return s
+}
+
 // fakeHost records what the guest reports. Its clock stands until a test moves it.
 type fakeHost struct {
-	items []guest.Item
-	calls []guest.Call
-	notes []string
-	now   float64
+	items  []guest.Item
+	calls  []guest.Call
+	notes  []string
+	missed []string
+	now    float64
 }
 
 func (h *fakeHost) Output(i guest.Item) { h.items = append(h.items, i) }
 func (h *fakeHost) Call(c guest.Call)   { h.calls = append(h.calls, c) }
 func (h *fakeHost) Yield(note string)   { h.notes = append(h.notes, note) }
+func (h *fakeHost) Missed(name string)  { h.missed = append(h.missed, name) }
 func (h *fakeHost) Now() float64        { return h.now }
 
 // lines are the texts of the output, the values as JSON with "json " in front.
@@ -102,7 +136,7 @@ func newRunWith(t testing.TB, cfg engine.Config, limit int64) *run {
 		t.Fatal(err)
 	}
 	h := &fakeHost{}
-	g, err := guest.New(mod, image, cfg, h, limit, guest.Options{Tools: []byte(catalog)})
+	g, err := guest.New(mod, image, cfg, h, limit, guest.Options{Surface: surface(t, catalog)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,9 @@ type Host interface {
 	// Yield is a yield_control. What it waits for is [Guest.Resume]. note is what the
 	// guest said with it, "" if it said nothing, and of any length.
 	Yield(note string)
+	// Missed is a member of tools or MCP that the guest read and that does not exist:
+	// tools.<name>, MCP.<server>, MCP.<server>.<name>. It may come often.
+	Missed(name string)
 	// Now is monotonic time in milliseconds since the run began. It goes on over
 	// suspensions: timers that were set before one are due after it.
 	Now() float64
@@ -33,9 +36,9 @@ type Item struct {
 // Call is one nested call.
 type Call struct {
 	ID     uint64 // from 1, unique in the run
-	Method string // "call", "search" or "describe"
-	Tool   string // id or name as the guest gave it; the query of a search
-	Input  []byte // JSON: the input, {} if there was none; the options of a search
+	Method string // as in workerproto.ToolCall, and so are Tool and Input
+	Tool   string
+	Input  []byte // JSON, {} if there was none
 }
 
 // CallError is why a nested call failed. In the guest it becomes a plain Error (SPEC 6.8).
@@ -58,6 +61,14 @@ var hostFunctions = map[string]func(g *Guest, args []engine.Value) (engine.Value
 	"random": (*Guest).hostRandom,
 	"failed": (*Guest).hostFailed,
 	"yield":  (*Guest).hostYield,
+
+	"find":    (*Guest).hostFind,
+	"names":   (*Guest).hostNames,
+	"list":    (*Guest).hostList,
+	"files":   (*Guest).hostFiles,
+	"file":    (*Guest).hostFile,
+	"missed":  (*Guest).hostMissed,
+	"nearest": (*Guest).hostNearest,
 }
 
 func (g *Guest) register() {

@@ -23,7 +23,7 @@ var preludeFiles embed.FS
 // ones before it declared.
 var chapters = []string{
 	"primordials.js", "values.js", "errors.js", "output.js", "timers.js", "tools.js",
-	"encoding.js", "clone.js", "crypto.js", "url.js", "urlclass.js", "yield.js", "control.js",
+	"mcp.js", "namespaces.js", "encoding.js", "clone.js", "crypto.js", "url.js", "urlclass.js", "yield.js", "control.js",
 }
 
 // Script is JavaScript that becomes part of the start image.

@@ -43,7 +43,7 @@ func unpark(t *testing.T, mod *engine.Module, stream io.Reader, h *fakeHost) *ru
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.VM().Close() })
-	if err := g.Unpark(stream, base, memoryLimit); err != nil {
+	if err := g.Unpark(stream, base, memoryLimit, surface(t, catalog)); err != nil {
 		t.Fatal(err)
 	}
 	return &run{t, g, h}

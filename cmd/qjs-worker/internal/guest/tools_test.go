@@ -19,7 +19,7 @@ func TestCalls(t *testing.T) {
 		{"by name, as given", `tools.call(" web_search ")`, guest.Call{Method: "call", Tool: " web_search ", Input: []byte(`{}`)}},
 		{"convenience", `tools.web_search({query: "x"})`, guest.Call{Method: "call", Tool: "openclaw:core:web_search", Input: []byte(`{"query":"x"}`)}},
 		{"convenience by another name", `tools.get_user()`, guest.Call{Method: "call", Tool: "openclaw:core:get-user", Input: []byte(`{}`)}},
-		{"only the first argument", `tools.web_search(undefined, {a: 1})`, guest.Call{Method: "call", Tool: "openclaw:core:web_search", Input: []byte(`{}`)}},
+		{"what map adds", `[{a: 1}].map(tools.web_search)`, guest.Call{Method: "call", Tool: "openclaw:core:web_search", Input: []byte(`{"a":1}`)}},
 		{"null stays", `tools.web_search(null)`, guest.Call{Method: "call", Tool: "openclaw:core:web_search", Input: []byte(`null`)}},
 		{"search", `tools.search("mail", {limit: 3})`, guest.Call{Method: "search", Tool: "mail", Input: []byte(`{"limit":3}`)}},
 		{"search without options", `tools.search("")`, guest.Call{Method: "search", Tool: "", Input: []byte(`{}`)}},
@@ -185,13 +185,13 @@ func TestUnreadableResult(t *testing.T) {
 // SPEC 6.3, 4.4
 func TestToolsObject(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
-		{"keys", `return Object.keys(tools)`, `["search","describe","call","web_search","get_user"]`},
+		{"keys", `return Object.keys(tools)`, `["search","describe","call","get_user","web_search"]`},
 		{"in", `return ["web_search" in tools, "same" in tools, "then" in tools]`, `[true,false,false]`},
 		{"spread", `return Object.keys({...tools}).length`, `5`},
 		{"for in", `const k = []; for (const n in tools) k.push(n); return k.length`, `5`},
 		{"quiet names", `return [tools.then, tools.toJSON, tools.constructor, tools.toString, tools.hasOwnProperty, tools[Symbol.iterator], tools.__proto__].every(v => v === undefined)`, `true`},
 		{"await tools", `return (await tools) === tools`, `true`},
-		{"log", `return tools`, `{"search":"[Function: search]","describe":"[Function: describe]","call":"[Function: call]","web_search":"[Function: web_search]","get_user":"[Function: get_user]"}`},
+		{"log", `return tools`, `{"search":"[Function: search]","describe":"[Function: describe]","call":"[Function: call]","get_user":"[Function: get_user]","web_search":"[Function: web_search]"}`},
 		{"sloppy assignment does nothing", `tools.call = 1; delete tools.search; tools.x = 1; return [typeof tools.call, typeof tools.search, "x" in tools]`, `["function","function",false]`},
 		{"strict assignment throws", `"use strict"; try { tools.call = 1 } catch (e) { return e.name }`, `"TypeError"`},
 		{"no redefinition", `try { Object.defineProperty(tools, "x", {value: 1}) } catch (e) { return e.name }`, `"TypeError"`},
@@ -201,7 +201,8 @@ func TestToolsObject(t *testing.T) {
 		{"shape of functions", `return [tools.web_search.name, tools.web_search.length, tools.search.length, tools.describe.length, "prototype" in tools.call]`, `["web_search",1,2,1,false]`},
 		{"no source to see", `return String(tools.call)`, `"function call() {\n    [native code]\n}"`},
 		{"unknown names are undefined", `return [typeof tools.web_serach, typeof tools.same, tools.nope?.() === undefined, !tools.nope]`, `["undefined","undefined",true,true]`},
-		{"ALL_TOOLS", `return [ALL_TOOLS.length, Object.isFrozen(ALL_TOOLS), "fn" in ALL_TOOLS[0], ALL_TOOLS[1]]`, `[4,true,false,{"id":"openclaw:core:get-user","name":"get-user","description":"a user","source":"openclaw","sourceName":"core"}]`},
+		{"ALL_TOOLS", `return [ALL_TOOLS.length, Object.isFrozen(ALL_TOOLS), "fn" in ALL_TOOLS[0], ALL_TOOLS === ALL_TOOLS, ALL_TOOLS[1].name]`, `[4,true,false,true,"get-user"]`},
+		{"ALL_TOOLS can be replaced", `globalThis.ALL_TOOLS = 1; return ALL_TOOLS`, `1`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, eval(t, c.code)); diff != "" {
@@ -245,7 +246,7 @@ func TestOddFunctionNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &fakeHost{}
-	g, err := guest.New(mod, image, config, h, memoryLimit, guest.Options{Tools: []byte(`[
+	g, err := guest.New(mod, image, config, h, memoryLimit, guest.Options{Surface: surface(t, `[
 		{"id":"1","name":"then","fn":"then"},{"id":"2","name":"call","fn":"call"},{"id":"3","name":"__proto__","fn":"__proto__"},
 		{"id":"4","name":"x","fn":"x"},{"id":"5","name":"x","fn":"x"}]`)})
 	if err != nil {

@@ -35,6 +35,7 @@ type host struct {
 	yielded    bool                      // a yield of this leg is open
 	newYield   bool                      // and no Idle has said so
 	said       string                    // with the last one
+	missed     map[string]bool           // what the supervisor knows that the guest looked for
 	lost       error                     // the channel failed
 }
 
@@ -62,6 +63,18 @@ func (h *host) Yield(note string) {
 	h.newYield = h.newYield || !h.yielded
 	h.yielded = true
 	h.said = cutNote(note)
+}
+
+// Missed says what the guest looked for and has not, once.
+func (h *host) Missed(name string) {
+	if len(h.missed) == workerproto.MaxMissed || h.missed[name] {
+		return
+	}
+	if h.missed == nil {
+		h.missed = map[string]bool{}
+	}
+	h.missed[name] = true
+	h.queue(&workerproto.Missed{Name: name})
 }
 
 // Output sends an item, or what fits of it. Over the limit the guest is stopped, so it

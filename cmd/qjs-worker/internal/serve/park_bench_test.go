@@ -17,7 +17,7 @@ const smallCell = `
 // parkedCell gives a worker at rest in the middle of smallCell.
 func parkedCell(t testing.TB) *peer {
 	t.Helper()
-	p := begin(t, workerproto.Start{Source: []byte(smallCell), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(smallCell)})
 	p.rest()
 	p.send(&workerproto.ToolResult{ID: 1, Value: []byte(`[{"id":1,"name":"a"},{"id":2,"name":"b"}]`)})
 	p.rest()

@@ -99,6 +99,7 @@ func (p *peer) resume(snapshot []byte, m workerproto.Resume) {
 	if m.MaxPending == 0 {
 		m.MaxPending = 1040
 	}
+	p.send(&echoes)
 	p.send(&m)
 	for {
 		n := min(len(snapshot), 100_000)
@@ -157,7 +158,7 @@ func TestParkWithCalls(t *testing.T) {
 		text("first " + first.v);
 		const fourth = await tools.echo({v: 4});
 		const failed = await calls[2].catch(e => [e.name, e.started, e instanceof Error]);
-		[first, (await calls[0]).v, fourth, failed, tools.echo.name]`), Tools: []byte(echoTool)})
+		[first, (await calls[0]).v, fourth, failed, tools.echo.name]`)})
 	idle, calls, _ := p.rest()
 	if d := cmp.Diff([]uint64{1, 2, 3}, calls); d != "" || idle.Pending != 3 || idle.Settled != 0 || idle.Yielded {
 		t.Errorf("%s%+v", d, idle)
@@ -210,7 +211,7 @@ func TestParkPromises(t *testing.T) {
 		const settled = await Promise.allSettled([all, tools.echo(3).then(() => { throw new RangeError("r") })]);
 		async function* values() { for (let i = 0; i < 3; i++) { await yield_control(i); yield i } }
 		const list = []; for await (const v of values()) list.push(v);
-		[settled[0].value, settled[1].reason.message, list]`), Tools: []byte(echoTool)})
+		[settled[0].value, settled[1].reason.message, list]`)})
 	outputs, end, legs := p.legs()
 	if got := value(t, end); got != `[[2,2,null],"r",[0,1,2]]` || legs < 5 {
 		t.Errorf("got %s after %d legs", got, legs)
@@ -351,7 +352,7 @@ func TestParkLimits(t *testing.T) {
 		{"time", `await yield_control(); for (;;);`, "timeout", workerproto.Start{BudgetMillis: 300}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.start.Source, c.start.Tools = []byte(c.source), []byte(echoTool)
+			c.start.Source = []byte(c.source)
 			p := begin(t, c.start)
 			for range c.legs {
 				p.rest()
@@ -550,7 +551,7 @@ func TestParkRandom(t *testing.T) {
 // PROTOCOL.md, "Calls, bursts and idle": a yield that a timer makes earns one Idle in a leg,
 // and a timer none.
 func TestYieldInTimer(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte(`let n = 0; await new Promise(r => setInterval(() => { yield_control("tick " + ++n); if (n % 5 === 0) tools.echo(n); if (n === 1500) r() }, 1))`), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(`let n = 0; await new Promise(r => setInterval(() => { yield_control("tick " + ++n); if (n % 5 === 0) tools.echo(n); if (n === 1500) r() }, 1))`)})
 	for leg := range 2 {
 		var idles []workerproto.Idle
 		var calls int
@@ -587,7 +588,7 @@ func TestParkTooLate(t *testing.T) {
 // SPEC 14.5
 func TestCheckpoint(t *testing.T) {
 	const source = `let n = 0; for (let i = 0; i < 3; i++) { n += (await tools.echo({v: i})).v; text("at " + n); console.count() } return n`
-	p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(source)})
 	var snapshots [][]byte
 	settle := func(p *peer, id uint64) {
 		p.send(&workerproto.ToolResult{ID: id, Value: fmt.Appendf(nil, `{"v":%d}`, id-1)})

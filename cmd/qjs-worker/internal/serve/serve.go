@@ -19,28 +19,36 @@ type loop struct {
 	*Engine
 	conn    *workerproto.Conn
 	program *cell.Program
-	news    bool          // something happened that the supervisor has not had an Idle for
-	taken   uint64        // tool results
-	guestAt time.Duration // time spent in guest code
+	surface *guest.Surface // nil: none has come
+	news    bool           // something happened that the supervisor has not had an Idle for
+	taken   uint64         // tool results
+	guestAt time.Duration  // time spent in guest code
 }
 
 // Serve waits for a cell or a parked run, runs it to its end or to its next parking, and gives
 // the process's exit code.
 func (e *Engine) Serve(conn *workerproto.Conn) int {
-	command, err := conn.ReadCommand()
-	if err != nil {
-		return 0 // a spare that was not needed
-	}
 	l := &loop{Engine: e, conn: conn}
 	var last workerproto.Message
-	switch m := command.(type) {
-	case *workerproto.Start:
-		last = l.run(m)
-	case *workerproto.Resume:
-		last = l.resume(m)
-	default:
-		fmt.Fprintf(os.Stderr, "qjs-worker: the first command is %s, not start or resume\n", command.Type())
-		return 1
+	var err error
+	for last == nil {
+		command, err := conn.ReadCommand()
+		if err != nil {
+			return 0 // a spare that was not needed
+		}
+		switch m := command.(type) {
+		case *workerproto.Start:
+			last = l.run(m)
+		case *workerproto.Resume:
+			last = l.resume(m)
+		case *workerproto.Interrupt: // the time was over before all had arrived
+			last = l.fail("timeout", "limit", "the time was up before the cell had arrived")
+		default:
+			if !l.see(command) {
+				fmt.Fprintf(os.Stderr, "qjs-worker: a %s command before start or resume\n", command.Type())
+				return 1
+			}
+		}
 	}
 	if err := conn.Write(last); err != nil {
 		return 1
@@ -53,6 +61,52 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 	return 0
 }
 
+// see takes what comes ahead of a cell. It tells whether that was in turn.
+func (l *loop) see(command workerproto.Message) bool {
+	switch m := command.(type) {
+	case *workerproto.Surface:
+		if l.surface != nil {
+			return false
+		}
+		l.surface = &guest.Surface{Tools: m.Tools, Functions: m.Functions, MCP: m.MCP}
+		return true
+	case *workerproto.File:
+		if l.surface == nil {
+			return false
+		}
+		l.surface.Files = append(l.surface.Files, guest.File{Path: m.Path, Description: m.Description, Text: m.Text})
+		return true
+	}
+	return false
+}
+
+// seen gives what came ahead of the cell.
+func (l *loop) seen() guest.Surface {
+	if l.surface == nil {
+		return guest.Surface{}
+	}
+	return *l.surface
+}
+
+// scopes waits for the namespaces that a start announced.
+func (l *loop) scopes(announced bool) ([]byte, error) {
+	if !announced {
+		return nil, nil
+	}
+	command, err := l.conn.ReadCommand()
+	if err != nil {
+		l.exit(0) // nobody is left to work for
+		return nil, err
+	}
+	switch m := command.(type) {
+	case *workerproto.Namespaces:
+		return m.Scopes, nil
+	case *workerproto.Interrupt:
+		l.stop.set(stopTimeout)
+	}
+	return nil, fmt.Errorf("a %s command where the namespaces should come", command.Type())
+}
+
 // run runs the cell and gives the last event.
 func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	l.host.begin(l.conn, start.OutputBytes, start.TruncateOutput, start.MaxPending)
@@ -62,7 +116,7 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 		return l.refuse(err)
 	}
 	l.program = program
-	if err := l.timed(func() error { return l.guest.Begin(int64(start.MemoryBytes), guest.Options{Tools: start.Tools}) }); err != nil {
+	if err := l.furnish(start); err != nil {
 		return l.stopped(err)
 	}
 	if err := l.timed(func() error { return l.guest.Run(program.Code, cell.File) }); err != nil {
@@ -70,6 +124,17 @@ func (l *loop) run(start *workerproto.Start) workerproto.Message {
 	}
 	l.news = true
 	return l.drain()
+}
+
+// furnish gives the guest what it sees beside the language.
+func (l *loop) furnish(start *workerproto.Start) error {
+	scopes, err := l.scopes(start.Namespaces)
+	if err != nil {
+		return err
+	}
+	return l.timed(func() error {
+		return l.guest.Begin(int64(start.MemoryBytes), guest.Options{Surface: l.seen(), Scopes: scopes})
+	})
 }
 
 // begin starts the clock of the leg.
@@ -92,8 +157,8 @@ func (l *loop) prepare(start *workerproto.Start) (*cell.Program, *cell.Error) {
 		return nil, err
 	}
 	send := l.host.queue
-	if program.Language == cell.TypeScript {
-		send = l.host.write // a death from now on is not the transformer's
+	if program.Language == cell.TypeScript || start.Namespaces {
+		send = l.host.write // a death from now on is not the transformer's; the supervisor makes the namespaces now
 	}
 	send(&workerproto.Prepared{
 		Language: string(program.Language), Form: string(program.Form), Fenced: program.Fenced,

@@ -60,7 +60,7 @@ func worker(t testing.TB, tweak ...func(*Engine)) *peer {
 	return p
 }
 
-// begin starts a cell.
+// begin starts a cell that can call echo.
 func begin(t testing.TB, start workerproto.Start) *peer {
 	t.Helper()
 	p := worker(t)
@@ -76,6 +76,7 @@ func begin(t testing.TB, start workerproto.Start) *peer {
 	if start.MaxPending == 0 {
 		start.MaxPending = 1040
 	}
+	p.send(&echoes)
 	p.send(&start)
 	return p
 }
@@ -154,10 +155,14 @@ func value(t testing.TB, end workerproto.Message) string {
 	return string(done.Value)
 }
 
-const echoTool = `[{"id":"client:app:echo","name":"echo","description":"","source":"client","fn":"echo"}]`
+// echoes is a catalog of one tool.
+var echoes = workerproto.Surface{
+	Tools:     []byte(`[{"id":"client:app:echo","name":"echo","description":"","source":"client"}]`),
+	Functions: []byte("echo \"client:app:echo\"\n"),
+}
 
 func TestCellWithCalls(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte("text('a'); const r = await Promise.all([1, 2, 3].map(v => tools.echo({v}))); json(r); r.length"), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte("text('a'); const r = await Promise.all([1, 2, 3].map(v => tools.echo({v}))); json(r); r.length")})
 	outputs, end := p.last(echo)
 	if got := value(t, end); got != "3" {
 		t.Errorf("got %s", got)
@@ -170,7 +175,7 @@ func TestCellWithCalls(t *testing.T) {
 // SPEC 10.2: the calls of a burst come before its Idle, and a burst that is too big has
 // none.
 func TestBursts(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte("await Promise.all([tools.echo(1), tools.echo(2)]); await tools.echo(3)"), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte("await Promise.all([tools.echo(1), tools.echo(2)]); await tools.echo(3)")})
 	var kinds []string
 	for {
 		m := p.next()
@@ -198,7 +203,7 @@ func TestBursts(t *testing.T) {
 }
 
 func TestTooManyCalls(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte("await Promise.all(Array.from({length: 50}, (_, i) => tools.echo(i)))"), Tools: []byte(echoTool), MaxPending: 10})
+	p := begin(t, workerproto.Start{Source: []byte("await Promise.all(Array.from({length: 50}, (_, i) => tools.echo(i)))"), MaxPending: 10})
 	_, end := p.last(func(*workerproto.ToolCall) *workerproto.ToolResult {
 		t.Error("a burst ended")
 		return &workerproto.ToolResult{}
@@ -212,7 +217,7 @@ func TestTooManyCalls(t *testing.T) {
 func TestBigInput(t *testing.T) {
 	src := `const big = "x".repeat(9e6); const [a, b] = await Promise.allSettled([tools.echo(big), tools.echo("small")]);
 		[a.reason.name, a.reason.code, a.reason.started, b.value]`
-	p := begin(t, workerproto.Start{Source: []byte(src), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(src)})
 	_, end := p.last(echo)
 	if got := value(t, end); got != `["ToolError","invalid_input",false,"small"]` {
 		t.Errorf("got %s", got)
@@ -223,7 +228,7 @@ func TestBigInput(t *testing.T) {
 func TestToolFailure(t *testing.T) {
 	src := `try { await tools.echo(1) } catch (e) { [e instanceof Error, e.name, e.message, e.toolId, e.code, e.started] }
 		const e = await tools.echo(1).catch(e => e); [e.name, e.message, e.toolId, e.code, e.started]`
-	p := begin(t, workerproto.Start{Source: []byte(src), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(src)})
 	_, end := p.last(func(*workerproto.ToolCall) *workerproto.ToolResult {
 		return &workerproto.ToolResult{Failed: true, Error: "no such file", ToolID: "client:app:echo", Code: "tool_failed", Started: "unknown"}
 	})
@@ -293,7 +298,7 @@ func TestTruncatedValue(t *testing.T) {
 
 // SPEC 9.2: over the limit nothing more is dispatched.
 func TestOutputLimitBeforeCalls(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte(`text("x".repeat(2000)); await tools.echo(1)`), Tools: []byte(echoTool), OutputBytes: 1024})
+	p := begin(t, workerproto.Start{Source: []byte(`text("x".repeat(2000)); await tools.echo(1)`), OutputBytes: 1024})
 	_, end := p.last(func(*workerproto.ToolCall) *workerproto.ToolResult {
 		t.Error("the call was dispatched")
 		return &workerproto.ToolResult{}
@@ -347,7 +352,7 @@ func TestEnds(t *testing.T) {
 // A deadline stops a worker that computes: at once, after a call and in a timer.
 func TestDeadline(t *testing.T) {
 	for _, source := range []string{`for (;;);`, `await tools.echo(1); for (;;);`, `await new Promise(r => setTimeout(r, 1)); for (;;);`} {
-		p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool), BudgetMillis: 100})
+		p := begin(t, workerproto.Start{Source: []byte(source), BudgetMillis: 100})
 		if _, end := p.last(echo); end.Type() != workerproto.TypeFailed || end.(*workerproto.Failed).Code != "timeout" {
 			t.Errorf("%s: got %+v", source, end)
 		}
@@ -358,7 +363,7 @@ func TestDeadline(t *testing.T) {
 // can still be parked. SPEC 12.1
 func TestDeadlineAtRest(t *testing.T) {
 	for _, source := range []string{`await tools.echo(1)`, `setTimeout(() => {}, 1e6); await tools.echo(1)`} {
-		p := begin(t, workerproto.Start{Source: []byte(source), Tools: []byte(echoTool), BudgetMillis: 1})
+		p := begin(t, workerproto.Start{Source: []byte(source), BudgetMillis: 1})
 		p.rest()
 		for until := time.Now().Add(5 * time.Millisecond); time.Now().Before(until); {
 		}
@@ -368,7 +373,7 @@ func TestDeadlineAtRest(t *testing.T) {
 
 // An interrupt ends a worker that waits.
 func TestInterrupt(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`)})
 	for {
 		switch m := p.next().(type) {
 		case *workerproto.Idle:
@@ -386,7 +391,7 @@ func TestInterrupt(t *testing.T) {
 
 // A worker whose supervisor is gone ends.
 func TestSupervisorGone(t *testing.T) {
-	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`), Tools: []byte(echoTool)})
+	p := begin(t, workerproto.Start{Source: []byte(`await tools.echo(1)`)})
 	for {
 		if _, ok := p.next().(*workerproto.Idle); ok {
 			break

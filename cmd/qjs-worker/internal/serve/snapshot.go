@@ -140,7 +140,7 @@ func (l *loop) readSnapshot(r io.Reader, memoryLimit uint64) (*state, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("reading its state: %w", err)
 	}
-	if err := l.guest.Unpark(z, l.image, int64(memoryLimit)); err != nil {
+	if err := l.guest.Unpark(z, l.image, int64(memoryLimit), l.seen()); err != nil {
 		return nil, err
 	}
 	// The checksum is behind the last byte: only who reads to the end has compared it.

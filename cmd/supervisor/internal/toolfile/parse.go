@@ -152,7 +152,7 @@ func (p *parser) entry(v *json5.Value, t *Tool) error {
 	}
 	e.Source, t.Policy = catalog.Source(source), Policy(policy)
 	if e.ID == "" {
-		e.ID = source + ":" + e.SourceName + ":" + e.Name
+		e.ID = catalog.ID(e.Source, e.SourceName, e.Name)
 	}
 	if len(e.ID) > catalog.MaxIDBytes {
 		return p.errorf(v, "id", "has %d bytes, at most %d are possible", len(e.ID), catalog.MaxIDBytes)

@@ -143,9 +143,7 @@ var behaviours = map[string]func(*worker){
 			state = "unavailable"
 		}
 		w.report(fmt.Sprintf(`[{"layer":"landlock.files","state":%q}]`, state))
-		if _, err := w.conn.ReadCommand(); err != nil {
-			os.Exit(0)
-		}
+		w.command()
 		w.conn.Write(&workerproto.Prepared{Language: "javascript", Form: "expression"})
 		w.conn.Write(&workerproto.Done{Value: []byte(`42`)})
 		block()
@@ -176,10 +174,10 @@ var behaviours = map[string]func(*worker){
 		os.Exit(2)
 	},
 	"exit-0":     func(w *worker) { w.begin() },
-	"exit-early": func(w *worker) { w.ready(); w.conn.ReadCommand() },
+	"exit-early": func(w *worker) { w.ready(); w.command() },
 	"transform": func(w *worker) {
 		w.ready()
-		w.conn.ReadCommand()
+		w.command()
 		w.conn.Write(&workerproto.Stage{Name: "transform"})
 		os.Exit(2)
 	},
@@ -237,7 +235,7 @@ var behaviours = map[string]func(*worker){
 		w.conn.Write(&workerproto.Failed{Code: "runtime_unavailable", Phase: "host", Error: "let me out"})
 		block()
 	},
-	"unprepared": func(w *worker) { w.ready(); w.conn.ReadCommand(); w.call(1, "echo", `{}`); block() },
+	"unprepared": func(w *worker) { w.ready(); w.command(); w.call(1, "echo", `{}`); block() },
 	"deaf": func(w *worker) { // makes calls and never reads their results
 		w.begin()
 		for id := uint64(1); id <= 16; id++ {
@@ -325,9 +323,7 @@ func (w *worker) report(isolation string) {
 // begin takes the cell and says that it is prepared.
 func (w *worker) begin() {
 	w.ready()
-	if _, err := w.conn.ReadCommand(); err != nil {
-		os.Exit(0)
-	}
+	w.command()
 	w.conn.Write(&workerproto.Prepared{Language: "javascript", Form: "expression"})
 }
 
@@ -336,11 +332,7 @@ func (w *worker) call(id uint64, tool, input string) {
 }
 
 func (w *worker) result() *workerproto.ToolResult {
-	command, err := w.conn.ReadCommand()
-	if err != nil {
-		os.Exit(0)
-	}
-	return command.(*workerproto.ToolResult)
+	return w.command().(*workerproto.ToolResult)
 }
 
 func writeForEver(f interface{ Write([]byte) (int, error) }, b []byte) {

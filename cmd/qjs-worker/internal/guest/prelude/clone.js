@@ -1,4 +1,4 @@
-// Chapter 8: structuredClone (https://html.spec.whatwg.org, StructuredSerialize).
+// Chapter 10: structuredClone (https://html.spec.whatwg.org, StructuredSerialize).
 
 const toObject = Object;
 const OriginalMap = Map;

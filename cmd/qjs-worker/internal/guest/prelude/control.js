@@ -65,6 +65,7 @@ const firstUnhandled = () => {
 return {
 	__proto__: null,
 	setup,
+	namespaces,
 	run,
 	settle,
 	refuse,

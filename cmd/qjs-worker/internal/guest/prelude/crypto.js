@@ -1,4 +1,4 @@
-// Chapter 9: crypto and performance, of which only what needs no I/O exists (SPEC 4.6).
+// Chapter 11: crypto and performance, of which only what needs no I/O exists (SPEC 4.6).
 
 const maxRandomBytes = 65536; // of one call, as in browsers
 

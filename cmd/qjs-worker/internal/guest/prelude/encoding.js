@@ -1,4 +1,4 @@
-// Chapter 7: TextEncoder and TextDecoder (https://encoding.spec.whatwg.org). The common
+// Chapter 9: TextEncoder and TextDecoder (https://encoding.spec.whatwg.org). The common
 // case goes through native functions of the engine; the decoder below is for what they
 // refuse: broken bytes, and streams.
 

@@ -92,7 +92,7 @@ const failure = (reason) => {
 		message = field(reason, "message");
 		stack = userFrames(field(reason, "stack"));
 		if (name === "ReferenceError") advice = advise(message);
-		else if (name === "TypeError" && message === "not a function") advice = adviseTool();
+		else if (name === "TypeError" && (message === "not a function" || (startsWith(message, "cannot read property") && endsWith(message, "of undefined")))) advice = adviseMember();
 	} else {
 		message = typeof reason === "string" ? reason : reason === undefined ? "undefined" : json[0] === '"' ? jsonParse(json) : json;
 	}
@@ -118,6 +118,7 @@ for (const [names, hint] of [
 	["sleep", "use await new Promise(resolve => setTimeout(resolve, ms))"],
 	["setImmediate", "use setTimeout(callback, 0) or queueMicrotask(callback)"],
 	["WebAssembly", "the engine has no WebAssembly"],
+	["MCP", "no tool of an MCP server can be called in this run; tools.search(query) finds tools"],
 ]) {
 	for (const name of names.split(" ")) habits[name] = hint;
 }
@@ -129,104 +130,32 @@ const advise = (message) => {
 	const name = stringSlice(message, 0, message.length - end.length);
 	const hint = habits[name];
 	if (hint !== undefined) return { __proto__: null, suggestions: noAdvice.suggestions, hint };
-	const known = bareArray();
-	const globals = ownKeys(G);
-	for (let i = 0; i < globals.length; i++) {
-		const key = globals[i];
-		if (typeof key === "string") arrayPush(known, { __proto__: null, name: key, show: key });
-	}
-	addToolNames(known);
-	return { __proto__: null, suggestions: nearest(name, known), hint: "" };
+	let globals = "";
+	const keys = ownKeys(G);
+	for (let i = 0; i < keys.length; i++) if (typeof keys[i] === "string") globals += keys[i] + "\n";
+	return { __proto__: null, suggestions: nearest("global", name, globals), hint: "" };
 };
 
-// adviseTool says what was called if it was a tool that does not exist.
-const adviseTool = () => missedTool === undefined ? noAdvice : { __proto__: null, suggestions: bareArray(), hint: unknownTool(missedTool) };
+// nearest gives up to three things that exist and that a name could have meant, best first.
+// The host compares: it has the names of the catalog.
+const nearest = (kind, name, more) => jsonParse(host.nearest(kind, toWellFormed(stringSlice(name, 0, maxMissed)), toWellFormed(more)));
 
-// nearest gives up to three of known = {name, show} that name could have meant, best first.
-const nearest = (name, known) => {
-	const out = bareArray();
-	const wanted = spell(name);
-	const best = bareArray(); // up to three, in descending order of score
-	for (let i = 0; i < known.length; i++) {
-		const score = likeness(wanted, spell(known[i].name));
-		if (score < 0.5) continue;
-		let at = best.length;
-		while (at > 0 && best[at - 1].score < score) at--;
-		if (at >= 3) continue;
-		const entry = { __proto__: null, score, show: known[i].show };
-		if (best.length < 3) arrayPush(best, entry);
-		for (let j = best.length - 1; j > at; j--) best[j] = best[j - 1];
-		best[at] = entry;
-	}
-	for (let i = 0; i < best.length; i++) {
-		if (best[0].score === 1 && best[i].score < 1) break; // only the spelling differed
-		arrayPush(out, best[i].show);
-	}
-	return out;
+// eitherOf writes suggestions as a question.
+const eitherOf = (names) => {
+	let text = "; did you mean " + names[0];
+	for (let i = 1; i < names.length; i++) text += (i === names.length - 1 ? " or " : ", ") + names[i];
+	return text + "?";
 };
 
-const maxSpelled = 64; // characters of a name that are compared
-
-// spell reads a name as people do: lower case, and its words, split at case and punctuation.
-const spell = (name) => {
-	const words = safeSet();
-	let flat = "";
-	let word = "";
-	const n = min(name.length, maxSpelled);
-	for (let i = 0; i < n; i++) {
-		const c = charCodeAt(name, i);
-		const upper = c >= 65 && c <= 90;
-		const letter = upper || (c >= 97 && c <= 122) || (c >= 48 && c <= 57) || c > 127;
-		if ((!letter || upper) && word !== "") {
-			words.add(word);
-			word = "";
-		}
-		if (letter) {
-			const ch = lowerCase(name[i]);
-			flat += ch;
-			word += ch;
-		}
-	}
-	if (word !== "") words.add(word);
-	return { __proto__: null, name, flat, words };
-};
-
-// likeness is 0 to 1: the better of edit distance and shared words.
-const likeness = (a, b) => {
-	if (a.flat === "" || b.flat === "") return 0;
-	if (a.flat === b.flat) return 1;
-	const longest = max(a.flat.length, b.flat.length);
-	let score = 0;
-	// Short names must be closer: two edits turn "foo" into anything.
-	const allowed = longest <= 4 ? 1 : longest <= 8 ? 2 : floor(longest / 4);
-	if (longest - min(a.flat.length, b.flat.length) <= allowed) {
-		const d = distance(a.flat, b.flat);
-		if (d <= allowed) score = 1 - d / (longest + 1);
-	}
-	let shared = 0;
-	a.words.forEach((w) => {
-		if (w.length > 1 && b.words.has(w)) shared++;
-	});
-	if (shared > 0) score = max(score, 0.95 * (shared / max(a.words.size, b.words.size)));
-	return score;
-};
-
-// distance counts edits: insert, delete, replace, and swap of neighbours.
-const distance = (a, b) => {
-	let before = bareArray();
-	let last = bareArray();
-	for (let j = 0; j <= b.length; j++) arrayPush(last, j);
-	for (let i = 1; i <= a.length; i++) {
-		const row = bareArray();
-		arrayPush(row, i);
-		for (let j = 1; j <= b.length; j++) {
-			const same = a[i - 1] === b[j - 1];
-			let d = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1));
-			if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) d = min(d, before[j - 2] + 1);
-			arrayPush(row, d);
-		}
-		before = last;
-		last = row;
-	}
-	return last[b.length];
+// adviseMember says what was meant if a member was used that does not exist.
+const adviseMember = () => {
+	if (missed === undefined) return noAdvice;
+	const dot = indexOf(missed, ".");
+	const mcp = startsWith(missed, "MCP.");
+	const names = nearest(mcp ? "MCP" : "tools", stringSlice(missed, dot + 1), "");
+	const inner = indexOf(missed, ".", dot + 1);
+	const lists = !mcp ? "tools.search(query) finds tools, and \"name\" in tools tells whether one is there"
+		: inner < 0 ? "await API.read(\"mcp/index.d.ts\") lists the servers"
+		: "await API.read(\"mcp/" + stringSlice(missed, dot + 1, inner) + ".d.ts\") lists its functions";
+	return { __proto__: null, suggestions: noAdvice.suggestions, hint: label(missed) + " does not exist" + (names.length > 0 ? eitherOf(names) + " " : "; ") + lists };
 };

@@ -8,8 +8,8 @@
 // without a prototype, and closures are safe.
 
 const G = globalThis;
-const { apply, ownKeys, getPrototypeOf, defineProperty, getOwnPropertyDescriptor } = Reflect;
-const { keys: objectKeys, setPrototypeOf, freeze, is: sameValue, hasOwn } = Object;
+const { apply, ownKeys, get: reflectGet, getPrototypeOf, defineProperty, getOwnPropertyDescriptor } = Reflect;
+const { keys: objectKeys, setPrototypeOf, freeze, preventExtensions, is: sameValue, hasOwn } = Object;
 const { isArray } = Array;
 const { parse: jsonParse, stringify: jsonStringify } = JSON;
 const { floor, trunc, min, max } = Math;
@@ -83,6 +83,7 @@ const safe = (Class) => {
 };
 const safeMap = safe(Map);
 const safeSet = safe(Set);
+const safeWeakMap = safe(WeakMap);
 const safeWeakSet = safe(WeakSet);
 // An array without a prototype: neither toJSON nor an index setter of the guest's applies.
 const bareArray = () => setPrototypeOf([], null);

@@ -3,21 +3,66 @@
 const calls = safeMap(); // id → {resolve, reject, error, tool}: made and not settled
 let lastCall = 0;
 
+// A call's promise inherits from Promise.prototype by way of a proxy, which is asked for what
+// promises do not have. Only code that forgot to await asks for that, and it is told so,
+// instead of going on with undefined. The promise itself is an ordinary one.
+const shownAs = safeWeakMap(); // promise → the expression that made it
+const notAwaited = (promise, key) => {
+	const shown = shownAs.get(promise) ?? "this call";
+	let what = "the result of " + shown + " is used";
+	let member = "";
+	if (typeof key === "string") {
+		what = jsonStringify(label(key)) + " is read from " + shown;
+		member = key >= "0" && key < ":" ? "[" + label(key) + "]" : "." + label(key); // an index, or a name
+	}
+	return fault(OriginalTypeError, what + ", which is a promise and was not awaited; write (await " + shown + ")" + member);
+};
+const dataSymbols = safeSet(); // what only a value's use as data asks for
+for (const symbol of [SymbolIterator, Symbol.asyncIterator, Symbol.toPrimitive]) dataSymbols.add(symbol);
+
+// Names that the language reads by itself: to await a value, to convert it. No tool has one.
+const hidden = safeSet();
+for (const key of ["then", "toJSON"]) hidden.add(key);
+for (const key of ownKeys(ObjectPrototype)) if (typeof key === "string") hidden.add(key);
+
+// Names that are read without a member being meant: to print a value, to tell what it is.
+const quiet = safeSet();
+for (const key of ["inspect", "nodeType", "$$typeof", "asymmetricMatch", "length", "name", "prototype"]) quiet.add(key);
+
+const no = () => false;
+const pendingPrototype = new Proxy({ __proto__: OriginalPromise.prototype, toJSON: { toJSON() { return "[Promise: not awaited]"; } }.toJSON }, freeze({
+	__proto__: null,
+	get(target, key, promise) {
+		if (key in target) return reflectGet(target, key, promise);
+		if (typeof key === "symbol" ? dataSymbols.has(key) : key === "length" || key === "name" || !quiet.has(key)) throw notAwaited(promise, key);
+		return undefined;
+	},
+	defineProperty: no,
+	deleteProperty: no,
+	setPrototypeOf: no,
+	preventExtensions: no,
+}));
+
+const pending = (executor, shown) => {
+	const promise = setPrototypeOf(new OriginalPromise(executor), pendingPrototype);
+	shownAs.set(promise, shown);
+	return promise;
+};
+
 // request makes a nested call: a promise that the host settles by its id. Whatever is
 // wrong with the arguments rejects the promise; nothing is thrown (SPEC 6.8). error is made
-// where the guest made the call, for its stack; shown is how the guest named the function.
-const request = (error, method, tool, value, shown, wrong) => {
+// where the guest made the call, for its stack; shown is how the guest named the function;
+// toolId is for errors.
+const request = (error, method, tool, value, shown, wrong, toolId = tool) => {
 	let resolve;
 	let reject;
-	const promise = new OriginalPromise((a, b) => {
+	const promise = pending((a, b) => {
 		resolve = a;
 		reject = b;
-	});
+	}, shown + "(…)");
 	let input = "{}";
 	let bytes;
-	if (wrong === undefined && typeof tool !== "string") {
-		wrong = "the first argument must be a string, not " + (tool === null ? "null" : isArray(tool) ? "an array" : typeof tool);
-	}
+	if (wrong === undefined && typeof tool !== "string") wrong = "the first argument must be a string, not " + kindOf(tool);
 	if (wrong === undefined && value !== undefined) {
 		try {
 			input = encodeFlat(value) ?? encode(value, (what) => { bytes ??= what; });
@@ -30,14 +75,23 @@ const request = (error, method, tool, value, shown, wrong) => {
 		}
 	}
 	if (wrong !== undefined) {
-		reject(toolError(error, shown + ": " + wrong + "; it was not started", typeof tool === "string" ? tool : "", "invalid_input", false));
+		reject(toolError(error, shown + ": " + wrong + "; it was not started", typeof toolId === "string" ? toolId : "", "invalid_input", false));
 		return promise;
 	}
 	const id = ++lastCall;
 	board[1]++;
-	calls.set(id, { __proto__: null, resolve, reject, error, tool });
+	calls.set(id, { __proto__: null, resolve, reject, error, tool: toolId });
 	host.call(id, method, toWellFormed(tool), input);
 	return promise;
+};
+
+const kindOf = (v) => (v === null ? "null" : isArray(v) ? "an array" : typeof v);
+
+// surplus says what is wrong with the arguments of a function that takes at most n. What
+// Array.prototype.map and its like add to the first (an index and the array) is not.
+const surplus = (args, n, takes) => {
+	if (args.length <= n || (n === 1 && args.length === 3 && typeof args[1] === "number" && isArray(args[2]))) return undefined;
+	return "it takes " + takes + ", and got " + args.length + " arguments";
 };
 
 const settle = (id, text) => {
@@ -66,71 +120,104 @@ const refuse = (id, text) => {
 	return true;
 };
 
-const base = {
+// What was asked for last and does not exist. To read it gives undefined, as on any object, so
+// that code can ask whether it is there. To go on with it throws a TypeError that names
+// nothing, and if that ends the run, failure says what there is instead.
+let missed;
+
+// lazyObject gives an object whose members are made when they are asked for, so that ten
+// thousand tools cost a cell nothing but those that it uses. To the guest it is a frozen
+// object without a prototype. find gives the member for a name, or undefined; list names
+// all of them, each on a line; path is how the object is called.
+const lazyObject = (path, fixed, find, list) => {
+	const target = { __proto__: null };
+	const put = (key, value) => defineProperty(target, key, { __proto__: null, value, writable: false, enumerable: true, configurable: false });
+	for (const key of objectKeys(fixed)) put(key, fixed[key]);
+	let complete = false;
+	const has = (key) => {
+		if (hasOwn(target, key)) return true;
+		if (complete || typeof key !== "string" || hidden.has(key)) return false;
+		const value = find(key);
+		if (value === undefined) return false;
+		put(key, value);
+		return true;
+	};
+	const finish = () => {
+		if (complete) return;
+		const names = list();
+		for (let at = 0; at < names.length; ) {
+			const end = indexOf(names, "\n", at);
+			has(stringSlice(names, at, end));
+			at = end + 1;
+		}
+		complete = true;
+		preventExtensions(target);
+	};
+	return new Proxy(target, freeze({
+		__proto__: null,
+		get(_, key) {
+			if (has(key)) return target[key];
+			if (typeof key === "string" && !hidden.has(key) && !quiet.has(key)) {
+				missed = path + "." + key;
+				host.missed(toWellFormed(stringSlice(missed, 0, maxMissed)));
+			}
+			return undefined;
+		},
+		has: (_, key) => has(key),
+		getOwnPropertyDescriptor: (_, key) => (has(key) ? getOwnPropertyDescriptor(target, key) : undefined),
+		ownKeys() {
+			finish();
+			return ownKeys(target);
+		},
+		isExtensible() {
+			finish();
+			return false;
+		},
+		preventExtensions() {
+			finish();
+			return true;
+		},
+		set: no,
+		defineProperty: no,
+		deleteProperty: (_, key) => !has(key),
+		setPrototypeOf: (_, prototype) => prototype === null,
+	}));
+};
+const maxMissed = 1000; // UTF-16 units
+
+const oneInput = "one argument, the input object";
+
+const tools = {
 	search(query, options) {
-		const wrong = options !== undefined && (options === null || typeof options !== "object") ? "the second argument must be an object such as {limit: 5}" : undefined;
+		const wrong = options !== undefined && (options === null || typeof options !== "object") ? "the second argument must be an object such as {limit: 5}" : surplus(arguments, 2, "a query and options");
 		return request(new OriginalError(), "search", query, options, "tools.search", wrong);
 	},
-	describe(id) { return request(new OriginalError(), "describe", id, undefined, "tools.describe"); },
-	call(id, input) { return request(new OriginalError(), "call", id, input, "tools.call"); },
+	describe(id) { return request(new OriginalError(), "describe", id, undefined, "tools.describe", surplus(arguments, 1, "one id or name")); },
+	call(id, input) { return request(new OriginalError(), "call", id, input, "tools.call", surplus(arguments, 2, "an id or name, and one input object")); },
 };
 
-let toolNames = bareArray(); // {name, show} of everything that can be called
-
-const addToolNames = (known) => {
-	for (let i = 0; i < toolNames.length; i++) arrayPush(known, toolNames[i]);
+// toolFunction is a convenience function (SPEC 6.4).
+const toolFunction = (name) => {
+	const id = host.find("tools", name);
+	if (id === "") return undefined;
+	return { [name](input) { return request(new OriginalError(), "call", jsonParse(id), input, "tools." + name, surplus(arguments, 1, oneInput)); } }[name];
 };
 
-const unknownTool = (name) => {
-	const close = nearest(name, toolNames);
-	let message = "tools." + label(name) + " does not exist";
-	if (close.length > 0) {
-		message += "; did you mean " + close[0];
-		for (let i = 1; i < close.length; i++) message += (i === close.length - 1 ? " or " : ", ") + close[i];
-		message += "?";
-	} else {
-		message += ";";
-	}
-	return message + " tools.search(query) finds tools, and \"name\" in tools tells whether one is there";
-};
-
-// Names that are read without a tool being meant: to await an object, to print it, to
-// convert it.
-const quiet = safeSet();
-for (const key of ["then", "toJSON", "inspect", "nodeType", "$$typeof", "asymmetricMatch", "length", "name", "prototype"]) quiet.add(key);
-for (const key of ownKeys(ObjectPrototype)) if (typeof key === "string") quiet.add(key);
-
-// An unknown name is undefined, as on any object, so that code can ask whether a tool is
-// there. What was asked for last is kept: calling it throws a TypeError that names nothing,
-// and if that ends the run, failure says which tool there is not.
-let missedTool;
-
-const toolsHandler = freeze({
-	__proto__: null,
-	get(target, key) {
-		const f = target[key];
-		if (f === undefined && typeof key === "string" && !quiet.has(key)) missedTool = key;
-		return f;
-	},
-});
-
-// setup puts the run's catalog in place: a JSON array of compact entries, whose fn is
-// the name of the convenience function, if it has one. It runs before any guest code.
+// setup puts the run's catalog in place, before any guest code runs. text says what there
+// is of it: {tools, mcp}, both true or false.
 const setup = (text) => {
-	const table = { __proto__: null, ...base };
-	const entries = jsonParse(text);
-	toolNames = bareArray();
-	for (const name of objectKeys(base)) arrayPush(toolNames, { __proto__: null, name, show: "tools." + name });
-	for (const entry of entries) {
-		const { id, fn } = entry;
-		delete entry.fn;
-		if (typeof fn === "string" && !quiet.has(fn) && !hasOwn(table, fn)) {
-			define(table, fn, { [fn](input) { return request(new OriginalError(), "call", id, input, "tools." + fn); } }[fn], true);
-			arrayPush(toolNames, { __proto__: null, name: fn, show: "tools." + fn });
-		} else {
-			arrayPush(toolNames, { __proto__: null, name: entry.name, show: "tools.call(" + jsonStringify(id) + ")" });
-		}
-	}
-	expose("ALL_TOOLS", freeze(entries));
-	expose("tools", new Proxy(freeze(table), toolsHandler));
+	const there = jsonParse(text);
+	expose("tools", lazyObject("tools", tools, toolFunction, () => host.names("tools", "")));
+	// ALL_TOOLS is parsed when it is first read, and from then on an ordinary global.
+	const put = (value) => define(G, "ALL_TOOLS", value);
+	defineProperty(G, "ALL_TOOLS", {
+		__proto__: null, enumerable: false, configurable: true, set: put,
+		get() {
+			const list = freeze(jsonParse(host.list()));
+			put(list);
+			return list;
+		},
+	});
+	exposeAPI(there.tools);
+	if (there.mcp) exposeMCP();
 };

@@ -1,4 +1,4 @@
-// Chapter 10: URL records and their parser (https://url.spec.whatwg.org; the states have the
+// Chapter 12: URL records and their parser (https://url.spec.whatwg.org; the states have the
 // standard's names). International domain names are mapped by Unicode normalization and
 // lower case, without the tables of UTS #46: the common ones come out right, and the
 // checks for bidirectional labels are not made.

@@ -1,4 +1,4 @@
-// Chapter 11: the classes URL and URLSearchParams, over the records of the last chapter.
+// Chapter 13: the classes URL and URLSearchParams, over the records of the last chapter.
 
 const formDecode = (s) => percentDecodeText(join(split(s, "+"), " "));
 const formEncode = (s) => join(split(percentEncodeSet(join(split(s, " "), "\0"), formSet), "%00"), "+");

@@ -1,4 +1,4 @@
-// Chapter 12: yield_control, by which a cell lets go of its turn (SPEC 12.1). What a
+// Chapter 14: yield_control, by which a cell lets go of its turn (SPEC 12.1). What a
 // yield waits for is the next resume and nothing else, so the host holds no ids: all that
 // are open then are settled, in the order they were made.
 

@@ -1,0 +1,5 @@
+interface Tools {
+  /** Make one. */
+  "new"(input?: Record<string, unknown>): Promise<unknown>;
+}
+declare var tools: Tools;

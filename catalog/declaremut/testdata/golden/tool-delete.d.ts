@@ -1,0 +1,4 @@
+interface Tools {
+  delete(input?: Record<string, unknown>): Promise<unknown>;
+}
+declare var tools: Tools;

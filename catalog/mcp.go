@@ -1,0 +1,225 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/openclaw/codemode-supervisor/catalog/declare"
+)
+
+// Unavailable is an MCP server that failed to start, and why.
+type Unavailable = declare.Unavailable
+
+// server is one MCP server with what it offers.
+type server struct {
+	identifier string
+	name       string
+	tools      []*Tool // by id
+}
+
+// The words that no identifier may be (ECMA-262 section 12.7.2, those of strict mode too).
+var reservedWords = strings.Fields(`
+	arguments await break case catch class const continue debugger default delete do else enum eval export extends false
+	finally for function if implements import in instanceof interface let new null package private protected public return
+	static super switch this throw true try typeof undefined var void while with yield`)
+
+// What a server, and what a tool of a server, is never called (SPEC 7.1). The index has a
+// file of its own beside those of the servers.
+var (
+	reservedServers = slices.Concat([]string{"index"}, objectMembers, reservedWords)
+	reservedMethods = slices.Concat([]string{"resources", "prompts"}, objectMembers, reservedWords)
+)
+
+// identifier turns a name into camelCase: create_issue → createIssue, chrome-devtools →
+// chromeDevtools. Words end at what is neither letter nor digit; letters of all scripts
+// stay, and inside of a word their case. What cannot come first is left out; fallback
+// is what a name without any letter becomes.
+func identifier(name, fallback string) string {
+	var b strings.Builder
+	first, start := true, true // of the words, of a word
+	for _, r := range name {
+		switch {
+		case !wordRune(r) || !identifierPart(r):
+			start = true
+			continue
+		case b.Len() == 0 && !identifierStart(r):
+			continue
+		case start && first:
+			r = unicode.ToLower(r)
+		case start:
+			r = unicode.ToUpper(r)
+		}
+		first, start = false, false
+		b.WriteRune(r)
+	}
+	if b.Len() == 0 {
+		return fallback
+	}
+	return b.String()
+}
+
+// identifiers are those that are taken, each with the number that the next one who wants it
+// tries first: ten thousand tools may have one name.
+type identifiers map[string]int
+
+// take returns name, or name with the first number from 2 that makes it one that is neither
+// taken nor reserved.
+func (taken identifiers) take(name string, reserved []string) string {
+	free, n := name, max(2, taken[name])
+	for ; taken[free] > 0 || slices.Contains(reserved, free); n++ {
+		free = name + strconv.Itoa(n)
+	}
+	taken[free] = max(2, taken[free])
+	taken[name] = max(n, taken[name])
+	return free
+}
+
+// member is what the entry is called under its server, if nothing else wants the name.
+func (e *Entry) member() string {
+	if e.Operation != "" {
+		return strings.ReplaceAll(string(e.Operation), "/", ".")
+	}
+	return identifier(e.Name, "tool")
+}
+
+// nameMCP gives servers and their tools the names that they have under MCP, in the order of
+// ids (SPEC 7.1).
+func (b *builder) nameMCP() {
+	c := b.catalog
+	byName := map[string]*server{}
+	servers, methods := identifiers{}, map[string]identifiers{}
+	var kept []*Tool
+	for _, t := range c.mcp {
+		s := byName[t.SourceName]
+		if s == nil {
+			s = &server{identifier: servers.take(identifier(t.SourceName, "server"), reservedServers), name: t.SourceName}
+			byName[t.SourceName] = s
+			methods[t.SourceName] = identifiers{}
+			c.servers = append(c.servers, s)
+		}
+		name := t.member()
+		if t.Operation == "" {
+			name = methods[t.SourceName].take(name, reservedMethods)
+		} else if c.byPath[s.identifier+"."+name] != nil {
+			b.warnf(t.ID, "left out: server %q offers %s twice", t.SourceName, t.Operation)
+			delete(c.byID, t.ID)
+			continue
+		}
+		t.path = s.identifier + "." + name
+		c.byPath[t.path] = t
+		s.tools = append(s.tools, t)
+		kept = append(kept, t)
+	}
+	c.mcp = kept
+	c.sweep()
+	slices.SortFunc(c.servers, func(a, b *server) int { return strings.Compare(a.identifier, b.identifier) })
+}
+
+// Path returns where a tool of an MCP server is under MCP: "github.createIssue",
+// "github.resources.list". It is empty for all other tools.
+func (t *Tool) Path() string { return t.path }
+
+// ResolveMCP finds what MCP.<path> calls (SPEC 7.1). Only the paths that [Tool.Path]
+// gives are known. The error is a *[LookupError].
+func (c *Catalog) ResolveMCP(path string) (*Tool, error) {
+	if t := c.byPath[path]; t != nil {
+		return t, nil
+	}
+	return nil, &LookupError{
+		Name: "MCP." + cut(strings.ToValidUTF8(path, "\ufffd"), 80), Suggestions: c.suggestMCP(path, 3),
+		hint: "API.read(\"mcp/index.d.ts\") lists the servers", denied: c.Denied("MCP." + path),
+	}
+}
+
+// Result gives what a tool of an MCP server returned the form that cells are promised (SPEC
+// 7.3), as [MCPResult] does. What an operation returned loses its top-level _meta and
+// must be an object. For all other tools the value is returned as it is.
+func (t *Tool) Result(value json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case t.Source != MCP:
+		return value, nil
+	case t.Operation == "":
+		return MCPResult(value), nil
+	}
+	object := members(value)
+	if object == nil {
+		return nil, fmt.Errorf("MCP server %q answered %s with what is no object", t.SourceName, t.Operation)
+	}
+	delete(object, "_meta")
+	return encode(object), nil
+}
+
+// members gives the members of a JSON object, or nil if the value is none.
+func members(value json.RawMessage) map[string]json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(value, &object) != nil {
+		return nil
+	}
+	return object
+}
+
+// callResult is CallToolResult of MCP 2025-06-18 (server/tools), as cells see it.
+type callResult struct {
+	Content           json.RawMessage `json:"content"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	IsError           bool            `json:"isError,omitempty"`
+}
+
+// block is a part of a result's content.
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// MCPResult gives any JSON the form of an MCP tool's result. Of one that has it, content,
+// structuredContent and isError stay, and _meta with all else goes. Any other value becomes
+// text, and structured content if it is an object. The result of protocol 2024-10-07 is
+// understood.
+func MCPResult(value json.RawMessage) json.RawMessage {
+	object := members(value)
+	if old, ok := object["toolResult"]; ok && object["content"] == nil {
+		return MCPResult(old)
+	}
+	if content := object["content"]; isContent(content) {
+		r := callResult{Content: content, IsError: string(object["isError"]) == "true"}
+		if s := object["structuredContent"]; string(s) != "null" {
+			r.StructuredContent = s
+		}
+		return encode(r)
+	}
+	text := string(value)
+	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) != nil {
+		text = string(value)
+	}
+	r := callResult{Content: encode([]block{{"text", text}})}
+	if object != nil {
+		r.StructuredContent = value
+	}
+	return encode(r)
+}
+
+// MCPError is the result of a tool that failed, as MCP servers give it: to the cell it is a
+// value, not an exception (SPEC 7.3).
+func MCPError(text string) json.RawMessage {
+	return encode(callResult{Content: encode([]block{{"text", text}}), IsError: true})
+}
+
+// isContent reports whether a value is a list of content blocks.
+func isContent(value json.RawMessage) bool {
+	var blocks []struct {
+		Type string `json:"type"`
+	}
+	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &blocks) != nil {
+		return false
+	}
+	for _, b := range blocks {
+		if b.Type == "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,113 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+)
+
+// Policy says which tools a run may have. It is plain data; the zero value allows all.
+//
+// A pattern is compared with every way in which a tool can be named: its id, the id that
+// its owner and name would give it, its name, its convenience name (tools.<name>), and
+// its path under MCP (MCP.<server>.<tool>). In a pattern `*` stands for any text; all else,
+// the case of letters too, is meant as it is.
+type Policy struct {
+	// Allow lists what is allowed. Empty means everything. Names are given by the tools'
+	// owners: who must be sure writes ids.
+	Allow []string
+	// Deny lists what is denied. It wins over Allow.
+	Deny []string
+}
+
+// Apply returns the entries with the verdict in [Entry.Denied]. What is denied already
+// stays so. The argument is not changed.
+func (p Policy) Apply(entries []Entry) []Entry {
+	judged := slices.Clone(entries)
+	for i := range judged {
+		names := judged[i].names()
+		allowed := len(p.Allow) == 0 || matchAny(p.Allow, names)
+		if !allowed || matchAny(p.Deny, names) {
+			judged[i].Denied = true
+		}
+	}
+	return judged
+}
+
+// names lists all that the entry can be called by.
+func (e *Entry) names() []string {
+	name := e.Name
+	if e.Operation != "" {
+		name = string(e.Operation)
+	}
+	names := []string{ID(e.Source, e.SourceName, name), name}
+	if e.ID != "" {
+		names = append(names, e.ID)
+	}
+	if e.Source == MCP {
+		return append(names, "MCP."+identifier(e.SourceName, "server")+"."+e.member())
+	}
+	return append(names, "tools."+ConvenienceName(name), ConvenienceName(name))
+}
+
+func matchAny(patterns, names []string) bool {
+	for _, p := range patterns {
+		if slices.ContainsFunc(names, func(name string) bool { return match(p, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// match reports whether a name is as a pattern says. It goes back only to the last star,
+// so its time is bounded by the product of their lengths.
+func match(pattern, name string) bool {
+	star, mark := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// deny takes out what has the id of a denied tool, and notes what those would be called.
+func (b *builder) deny() {
+	c := b.catalog
+	slices.SortFunc(c.gone, func(a, b Entry) int { return strings.Compare(a.ID, b.ID) })
+	c.gone = slices.CompactFunc(c.gone, func(a, b Entry) bool { return a.ID == b.ID && a.Name == b.Name && a.SourceName == b.SourceName })
+	c.denied = map[string][]string{}
+	for i := range c.gone {
+		e := &c.gone[i]
+		if c.byID[e.ID] != nil {
+			b.warnf(e.ID, "left out: policy denies a tool with this id")
+			delete(c.byID, e.ID)
+		}
+		for _, name := range e.names() {
+			if !slices.Contains(c.denied[name], e.ID) {
+				c.denied[name] = append(c.denied[name], e.ID)
+			}
+		}
+	}
+	c.sweep()
+}
+
+// sweep takes the tools out of the list whose ids are no longer known.
+func (c *Catalog) sweep() {
+	c.tools = slices.DeleteFunc(c.tools, func(t *Tool) bool { return c.byID[t.ID] != t })
+}
+
+// Denied returns the ids of tools that policy denied and that go by what a cell asked for: an
+// id, a name, `tools.<name>` or `MCP.<server>.<tool>`. It is for the audit, and for nobody
+// else: to a cell such a tool does not exist (SPEC 6.5).
+func (c *Catalog) Denied(asked string) []string { return c.denied[asked] }
