@@ -5,10 +5,12 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -256,6 +258,66 @@ func BenchmarkDurableCall(b *testing.B) {
 				each.add(millis / 50)
 			}
 			each.report(b, "ms")
+		})
+	}
+}
+
+// manyTools makes a catalog of n tools of usual size.
+func manyTools(b *testing.B, n int, source catalog.Source) *catalog.Catalog {
+	b.Helper()
+	var entries []catalog.Entry
+	for i := range n {
+		entries = append(entries, catalog.Entry{
+			Name: fmt.Sprintf("tool_%05d", i), Source: source, SourceName: fmt.Sprintf("owner%02d", i%40),
+			Description: fmt.Sprintf("Does thing %d to the records of a workspace. ", i) + strings.Repeat("It is described as servers do, at some length. ", 6),
+			Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"workspace_id":{"type":"string","description":"The id of the workspace"},"field_%d":{"type":"array","items":{"type":"string"}},`+
+				`"limit":{"type":"integer","minimum":1,"maximum":100,"default":20},"order":{"type":"string","enum":["asc","desc"]},"filter":{"type":"object","properties":{"status":{"type":"string"},"since":{"type":"string","format":"date-time"}}}},"required":["workspace_id"]}`, i)),
+		})
+	}
+	c, _, err := catalog.Build(entries, catalog.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// BenchmarkManyTools is a cell on a spare worker by the size of its catalog: what ten thousand
+// tools add to the start of a cell that uses none of them.
+func BenchmarkManyTools(b *testing.B) {
+	s := start(b, supervisor.Options{Pool: 1})
+	s.Warm(context.Background())
+	catalogs := []struct {
+		name string
+		c    *catalog.Catalog
+		took samples
+	}{{name: "1", c: manyTools(b, 1, catalog.Plugin)}, {name: "10000", c: manyTools(b, 10_000, catalog.Plugin)}, {name: "10000-mcp", c: manyTools(b, 10_000, catalog.MCP)}}
+	for b.Loop() {
+		for i := range catalogs { // by turns, so that the machine's moods meet all
+			c := &catalogs[i]
+			s.Warm(context.Background())
+			began := time.Now()
+			if res := s.Exec(context.Background(), supervisor.Program{Code: "1+2", Catalog: c.c}); res.Status != supervisor.Completed {
+				b.Fatalf("%s", res.JSON())
+			}
+			c.took.add(float64(time.Since(began).Microseconds()) / 1000)
+		}
+	}
+	for _, c := range catalogs {
+		slices.Sort(c.took)
+		b.ReportMetric(c.took[len(c.took)/2], c.name+"-p50-ms")
+	}
+}
+
+// BenchmarkBuild is a catalog of ten thousand tools.
+func BenchmarkBuild(b *testing.B) {
+	for _, source := range []catalog.Source{catalog.Plugin, catalog.MCP} {
+		b.Run(string(source), func(b *testing.B) {
+			entries := manyTools(b, 10_000, source).Entries()
+			for b.Loop() {
+				if _, _, err := catalog.Build(entries, catalog.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -76,6 +76,7 @@ type Catalog struct {
 	gone    []Entry             // what policy denied, by id
 	denied  map[string][]string // their ids by all names that they would go by
 	surface Surface
+	header  string // mcp/index.d.ts
 	files   toolFiles
 
 	indexOnce sync.Once
@@ -212,12 +213,12 @@ func (b *builder) schema(id, field string, raw json.RawMessage) json.RawMessage 
 		b.warnf(id, "its %s schema has %d bytes, at most %d are possible; the tool goes on without it", field, len(raw), maxSchemaBytes)
 		return nil
 	}
-	root, err := jsontree.Parse(raw, jsontree.Limits{Depth: maxSchemaDepth, Values: maxSchemaBytes, Work: 8 * maxSchemaBytes})
+	kind, err := jsontree.Check(raw, jsontree.Limits{Depth: maxSchemaDepth, Values: maxSchemaBytes, Work: 8 * maxSchemaBytes})
 	if err != nil {
 		b.warnf(id, "its %s schema cannot be used: %v; the tool goes on without it", field, err)
 		return nil
 	}
-	if root.Kind != jsontree.Object && root.Kind != jsontree.Bool {
+	if kind != jsontree.Object && kind != jsontree.Bool {
 		b.warnf(id, "its %s schema is neither an object nor a boolean; the tool goes on without it", field)
 		return nil
 	}

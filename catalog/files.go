@@ -10,6 +10,8 @@ import (
 
 	"github.com/openclaw/codemode-supervisor/catalog/declare"
 	"github.com/openclaw/codemode-supervisor/catalog/words"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Bounds of declarations, in bytes.
@@ -17,8 +19,8 @@ const (
 	// maxServerFile is about how long the file of one server may be, and maxServerFiles the
 	// files of all together: a model cannot read more, and each worker gets them. Beyond,
 	// tools are declared in one line, and $api has the rest.
-	maxServerFile  = 512 << 10
-	maxServerFiles = 2 << 20
+	maxServerFile  = 256 << 10
+	maxServerFiles = 1 << 20
 
 	maxToolFile = 128 << 10
 	maxHeader   = 256 << 10
@@ -27,22 +29,22 @@ const (
 	maxHintOutput = 850
 )
 
-// File is a declaration file as API.read gives it (SPEC 7.4).
-type File struct {
-	Path        string // mcp/index.d.ts, mcp/<server>.d.ts, tools/<name>.d.ts
-	Description string // one line
-	Text        string // TypeScript
+// FileInfo is what API.list says of a declaration file (SPEC 7.4).
+type FileInfo struct {
+	Path        string `json:"path"`        // mcp/index.d.ts, mcp/<server>.d.ts, tools/<name>.d.ts
+	Description string `json:"description"` // one line
+	Bytes       int    `json:"bytes"`       // of its text
 }
 
-// FileInfo is a File without its text: an element of API.list.
-type FileInfo struct {
-	Path        string `json:"path"`
-	Description string `json:"description"`
-	Bytes       int    `json:"bytes"`
+// File is a declaration file with its text: TypeScript.
+type File struct {
+	FileInfo
+	Text string
 }
 
 // Surface is what a worker needs of a catalog: what the guest sees without asking, in the
-// forms in which the worker passes it on. Its parts must not be changed.
+// forms in which the worker passes it on. Long parts, and long texts of files, are zstd
+// frames: each worker gets them, and few cells read them. Nothing of it may be changed.
 type Surface struct {
 	// List is ALL_TOOLS: a JSON array of compact entries.
 	List []byte
@@ -52,8 +54,36 @@ type Surface struct {
 	// MCP has such a line for each path under MCP, by path.
 	MCP []byte
 	// Files are those of MCP servers, by path; none if there are no servers.
-	Files []File
+	Files []PackedFile
+	// Largest is how many bytes the longest of the first three has when it is not packed.
+	Largest int
 }
+
+// PackedFile is a File whose text may be packed.
+type PackedFile struct {
+	FileInfo
+	Text []byte
+}
+
+// packFrom is from how many bytes on a text is packed.
+const packFrom = 16 << 10
+
+// pack gives a text as a zstd frame, if it is long.
+func pack(text []byte) []byte {
+	if len(text) < packFrom {
+		return text
+	}
+	return encoder().EncodeAll(text, nil)
+}
+
+// encoder packs for all catalogs; EncodeAll may be called at any time.
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic("catalog: " + err.Error()) // the options are constants
+	}
+	return e
+})
 
 // Surface returns what a worker needs of the catalog.
 func (c *Catalog) Surface() Surface { return c.surface }
@@ -68,11 +98,13 @@ func (c *Catalog) newSurface() Surface {
 		list.Write(t.Compact())
 	}
 	list.WriteByte(']')
+	functions, mcp := lines(c.native, (*Tool).Function), lines(c.mcp, (*Tool).Path)
 	return Surface{
-		List:      list.Bytes(),
-		Functions: lines(c.native, (*Tool).Function),
-		MCP:       lines(c.mcp, (*Tool).Path),
+		List:      pack(list.Bytes()),
+		Functions: pack(functions),
+		MCP:       pack(mcp),
 		Files:     c.serverFiles(),
+		Largest:   max(list.Len(), len(functions), len(mcp)),
 	}
 }
 
@@ -106,7 +138,7 @@ func (t *Tool) method(path []string) declare.Method {
 
 // serverFiles renders the files of MCP servers. What is left of the room for all is shared
 // by those that come; they come by identifier.
-func (c *Catalog) serverFiles() []File {
+func (c *Catalog) serverFiles() []PackedFile {
 	if len(c.servers) == 0 && len(c.opts.Unavailable) == 0 {
 		return nil
 	}
@@ -114,15 +146,20 @@ func (c *Catalog) serverFiles() []File {
 	for i, s := range c.servers {
 		declared[i] = s.declare()
 	}
-	files := []File{{"mcp/index.d.ts", indexDescription(len(c.servers), len(c.opts.Unavailable)), declare.Index(declared, c.opts.Unavailable)}}
+	c.header = declare.Index(declared, c.opts.Unavailable)
+	files := []PackedFile{packed("mcp/index.d.ts", indexDescription(len(c.servers), len(c.opts.Unavailable)), c.header)}
 	room := maxServerFiles
 	for i, s := range c.servers {
 		text := declared[i].File(min(maxServerFile, max(room, 0)))
 		room -= len(text)
-		files = append(files, File{"mcp/" + s.identifier + ".d.ts", fmt.Sprintf("MCP server %q: %s", cut(s.name, 80), count(len(s.tools), "function")), text})
+		files = append(files, packed("mcp/"+s.identifier+".d.ts", fmt.Sprintf("MCP server %q: %s", cut(s.name, 80), count(len(s.tools), "function")), text))
 	}
-	slices.SortFunc(files[1:], func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(files[1:], func(a, b PackedFile) int { return strings.Compare(a.Path, b.Path) })
 	return files
+}
+
+func packed(path, description, text string) PackedFile {
+	return PackedFile{FileInfo{path, description, len(text)}, pack([]byte(text))}
 }
 
 func indexDescription(servers, unavailable int) string {
@@ -173,10 +210,8 @@ func (t *Tool) declaration(fileName string) File {
 	if i := strings.IndexByte(description, '\n'); i >= 0 {
 		description = description[:i]
 	}
-	return File{
-		"tools/" + fileName + ".d.ts", cut(strings.TrimSpace(description), 200),
-		declare.ToolFile(t.ID, t.function, t.method(nil), maxToolFile),
-	}
+	text := declare.ToolFile(t.ID, t.function, t.method(nil), maxToolFile)
+	return File{FileInfo{"tools/" + fileName + ".d.ts", cut(strings.TrimSpace(description), 200), len(text)}, text}
 }
 
 // ToolFiles lists the declaration files of the tools that no MCP server has, by path. The slice
@@ -186,8 +221,7 @@ func (c *Catalog) ToolFiles() []FileInfo {
 		byName := c.toolNames()
 		c.files.infos = make([]FileInfo, 0, len(byName))
 		for name, t := range byName {
-			f := t.declaration(name)
-			c.files.infos = append(c.files.infos, FileInfo{f.Path, f.Description, len(f.Text)})
+			c.files.infos = append(c.files.infos, t.declaration(name).FileInfo)
 		}
 		slices.SortFunc(c.files.infos, func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
 	})
@@ -215,7 +249,7 @@ func (c *Catalog) ToolFile(path string) (File, error) {
 	}
 	return File{}, &LookupError{
 		Name: cut(strings.ToValidUTF8(path, "\ufffd"), 80), Suggestions: words.Nearest(name, 3, known),
-		hint: `API.list("tools") lists the files`, denied: slices.Concat(c.Denied(name), c.Denied("tools."+name)),
+		hint: `API.list("tools") lists the files`, denied: c.Denied(name),
 	}
 }
 
@@ -245,10 +279,7 @@ func (c *Catalog) API(serverName, tool string, schema bool) (json.RawMessage, er
 			Servers     []APIServer   `json:"servers"`
 			Unavailable []Unavailable `json:"unavailable,omitempty"`
 			Header      string        `json:"header"`
-		}{[]APIServer{}, c.opts.Unavailable, ""}
-		if len(c.surface.Files) > 0 {
-			answer.Header = c.surface.Files[0].Text
-		}
+		}{[]APIServer{}, c.opts.Unavailable, c.header}
 		for _, s := range c.servers {
 			answer.Servers = append(answer.Servers, s.describe())
 		}
@@ -256,7 +287,7 @@ func (c *Catalog) API(serverName, tool string, schema bool) (json.RawMessage, er
 	}
 	i := slices.IndexFunc(c.servers, func(s *server) bool { return s.identifier == serverName })
 	if i < 0 {
-		return nil, &LookupError{Name: "MCP." + cut(strings.ToValidUTF8(serverName, "\ufffd"), 80), hint: "MCP.$api() lists the servers"}
+		return nil, &LookupError{Name: "MCP." + cut(strings.ToValidUTF8(serverName, "\ufffd"), 80), hint: "MCP.$api() lists the servers", denied: c.Denied("MCP." + serverName)}
 	}
 	s := c.servers[i]
 	chosen := s.choose(tool)

@@ -1,144 +1,616 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
+	"iter"
 	"math"
 	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
-// The parts of a tool that are searched, with the weight of a word in each. Names
-// are short and chosen with care; descriptions explain, and parameter names are
-// full of words that every tool has.
+// field is a part of a tool that is searched.
+type field int
+
 const (
-	inName = iota
+	inName field = iota
 	inOwner
 	inLabel
+	inSummary // the first sentence of the description: what the tool is for
 	inDescription
 	inParameters
+	inTexts // what parameters say of themselves, and what all tools of an owner say
 	fieldCount
 )
 
-var fieldWeight = [fieldCount]float64{inName: 3, inOwner: 1.5, inLabel: 0.5, inDescription: 1, inParameters: 0.4}
+// fields has for each what a word in it weighs, how many words it usually has (in
+// 1,700 real tools; a longer text is held against its words), and how many of them
+// are read.
+var fields = [fieldCount]struct{ weight, usual, most float64 }{
+	inName:        {2, 3, 64},
+	inOwner:       {3, 1, 16},
+	inLabel:       {0.6, 3, 64},
+	inSummary:     {1.5, 10, 200},
+	inDescription: {0.6, 20, 200},
+	inParameters:  {0.4, 15, 100},
+	inTexts:       {0.15, 60, 80},
+}
 
-// BM25's usual constants: k1 says how soon a word that is repeated stops
-// counting, b how much a long text is held against it.
 const (
-	bm25K1 = 1.2
-	bm25B  = 0.75
+	// BM25's constants: k1 says how soon a word that is repeated stops counting, b
+	// how much a long text is held against it.
+	bm25K1 = 0.6
+	bm25B  = 0.5
+
+	// A word that more than this share of an owner's tools have in their names
+	// (slack_…, docker-…) tells its tools from those of others, not from each other:
+	// it counts as a name of the owner.
+	ownerShare = 0.75
+
+	// A sentence that more tools of an owner have says nothing about any of them.
+	sharedBy = 5
+
+	// Longer words are no words.
+	maxWordBytes = 64
 )
 
 // index ranks tools by BM25F: BM25 over the weighted sum of a word's counts in the
-// fields, each normalised by its field's usual length.
+// fields, each normalised by its field's length. It is immutable.
 type index struct {
-	postings map[string][]posting
-	tools    int
+	terms    map[string]int32 // key of a word → number of its term
+	keys     []string         // of the terms, sorted
+	postings [][]posting      // by term
+	idf      []float32        // by term: how rare it is
+	names    [][]int32        // by tool: the terms of its name, in order
+	acts     []act            // by tool: what its name says that it does
+
+	exact  map[string][]int32 // id or name → tools
+	folded map[string][]int32 // name without case and punctuation → tools
+
+	sums sync.Pool // of *sums
 }
 
-// posting says that a word stands in a tool, and how much that counts there.
+// posting says that a word stands in a tool, and what that is worth, 0 to 1.
 type posting struct {
 	tool  int32
-	count float32
+	worth float32
 }
 
 func newIndex(tools []*Tool) *index {
-	docs := make([][fieldCount][]string, len(tools))
-	var total [fieldCount]int
+	ix := &index{
+		terms:  map[string]int32{},
+		names:  make([][]int32, len(tools)),
+		acts:   make([]act, len(tools)),
+		exact:  make(map[string][]int32, 2*len(tools)),
+		folded: make(map[string][]int32, len(tools)),
+	}
+	ix.sums.New = func() any { return newSums(len(tools)) }
+	b := indexer{index: ix, chunks: map[string]chunkTerms{}, shared: map[sentence]int{}, owners: map[string][]int32{}}
 	for i, t := range tools {
-		docs[i] = [fieldCount][]string{
-			inName:        keys(t.Name),
-			inOwner:       keys(t.SourceName),
-			inLabel:       keys(t.Label),
-			inDescription: keys(t.Description),
-			inParameters:  parameterKeys(t.Parameters),
-		}
-		for f := range fieldCount {
-			total[f] += len(docs[i][f])
-		}
+		b.first(int32(i), t)
 	}
-	ix := &index{postings: map[string][]posting{}, tools: len(tools)}
-	for i := range docs {
-		counts := map[string]float64{}
-		for f, words := range docs[i] {
-			average := float64(total[f]) / float64(len(tools))
-			for _, w := range words {
-				counts[w] += fieldWeight[f] / (1 - bm25B + bm25B*float64(len(words))/average)
-			}
-		}
-		for w, n := range counts {
-			ix.postings[w] = append(ix.postings[w], posting{int32(i), float32(n)})
-		}
+	for owner, list := range b.owners {
+		b.owners[owner] = b.ownerWords(owner, list)
 	}
+	for i, t := range tools {
+		b.second(int32(i), t)
+	}
+	ix.idf = make([]float32, len(ix.postings))
+	for t, list := range ix.postings {
+		n, with := float64(len(tools)), float64(len(list))
+		ix.idf[t] = float32(math.Log(1 + (n-with+0.5)/(with+0.5)))
+	}
+	ix.keys = make([]string, 0, len(ix.terms))
+	for key := range ix.terms {
+		ix.keys = append(ix.keys, key)
+	}
+	slices.Sort(ix.keys)
 	return ix
 }
 
-// term is a word of a query with what it counts.
-type term struct {
-	key    string
-	weight float64
+// indexer builds an index. It goes over the tools twice: what the tools of an
+// owner have in common must be known before one of them is weighed.
+type indexer struct {
+	*index
+	chunks map[string]chunkTerms
+	shared map[sentence]int
+	owners map[string][]int32 // owner → its tools; after the first pass, its words
+
+	termActs []act // by term
+
+	docs   [fieldCount][]int32 // the terms of the current tool
+	counts []float64           // by term: its weighted count in the current tool
+	used   []int32             // the terms that have a count
 }
 
-// score adds up what each tool is worth for a query. Each term gives a tool the
-// best of its own word and the related ones, so that a description that lists
-// five words for the same thing does not count five times.
-func (ix *index) score(query [][]term) map[int32]float64 {
-	scores := map[int32]float64{}
-	matched := map[int32]float64{}
-	for _, alternatives := range query {
-		best := map[int32]float64{}
-		for _, t := range alternatives {
-			list := ix.postings[t.key]
-			idf := math.Log(1 + (float64(ix.tools-len(list))+0.5)/(float64(len(list))+0.5))
-			for _, p := range list {
-				n := float64(p.count)
-				if s := t.weight * idf * n * (bm25K1 + 1) / (n + bm25K1); s > best[p.tool] {
-					best[p.tool] = s
-				}
+type sentence struct{ owner, text string }
+
+// chunkTerms is what a chunk of text gives: its terms, and its first and last word
+// as they may be part of a pair.
+type chunkTerms struct {
+	terms       []int32
+	first, last int32
+}
+
+func (b *indexer) first(i int32, t *Tool) {
+	b.exact[t.ID] = append(b.exact[t.ID], i)
+	b.exact[t.Name] = append(b.exact[t.Name], i)
+	if name := fold(t.Name); name != "" {
+		b.folded[name] = append(b.folded[name], i)
+	}
+	b.names[i] = b.read(nil, inName, t.Name)
+	for _, t := range b.names[i] {
+		if b.acts[i] == actNone {
+			b.acts[i] = b.termActs[t]
+		}
+	}
+	b.owners[t.SourceName] = append(b.owners[t.SourceName], i)
+	for text := range sentences(t.Description) {
+		b.shared[sentence{t.SourceName, text}]++
+	}
+}
+
+// ownerWords returns the terms that stand for an owner, and takes them out of the
+// names of its tools.
+func (b *indexer) ownerWords(owner string, tools []int32) []int32 {
+	names := b.read(nil, inOwner, owner)
+	if len(tools) < 4 {
+		return names
+	}
+	in := map[int32]int{}
+	for _, i := range tools {
+		for n, t := range b.names[i] {
+			if !slices.Contains(b.names[i][:n], t) {
+				in[t]++
 			}
 		}
-		for tool, s := range best {
-			scores[tool] += s
-			matched[tool]++
+	}
+	common := func(t int32) bool { return float64(in[t]) > ownerShare*float64(len(tools)) }
+	for _, i := range tools {
+		for _, t := range b.names[i] {
+			if common(t) && !slices.Contains(names, t) {
+				names = append(names, t)
+			}
 		}
+		if !slices.ContainsFunc(b.names[i], func(t int32) bool { return !common(t) }) {
+			continue // it is called like its owner
+		}
+		b.names[i] = slices.DeleteFunc(b.names[i], common)
+	}
+	return names
+}
+
+func (b *indexer) second(i int32, t *Tool) {
+	d := &b.docs
+	for f := range d {
+		d[f] = d[f][:0]
+	}
+	d[inName] = append(d[inName], b.names[i]...)
+	d[inOwner] = append(d[inOwner], b.owners[t.SourceName]...)
+	if fold(t.Label) != fold(t.Name) {
+		b.add(inLabel, t.Label)
+	}
+	for text := range sentences(t.Description) {
+		switch {
+		case b.shared[sentence{t.SourceName, text}] > sharedBy:
+			b.add(inTexts, text)
+		case len(d[inSummary]) == 0:
+			b.add(inSummary, text)
+		default:
+			b.add(inDescription, text)
+		}
+	}
+	if len(t.Parameters) > 0 {
+		r := schemaReader{text: string(t.Parameters), word: b.add}
+		r.value(aSchema, 1)
+	}
+	b.post(i)
+}
+
+// post adds the current tool to the postings of its terms.
+func (b *indexer) post(i int32) {
+	for n := len(b.terms) - len(b.counts); n > 0; n-- {
+		b.counts = append(b.counts, 0)
+		b.postings = append(b.postings, nil)
+	}
+	b.used = b.used[:0]
+	for f, terms := range b.docs {
+		weight := fields[f].weight / (1 - bm25B + bm25B*float64(len(terms))/fields[f].usual)
+		for _, t := range terms {
+			if b.counts[t] == 0 {
+				b.used = append(b.used, t)
+			}
+			b.counts[t] += weight
+		}
+	}
+	for _, t := range b.used {
+		n := b.counts[t]
+		b.counts[t] = 0
+		b.postings[t] = append(b.postings[t], posting{i, float32(n / (n + bm25K1))})
+	}
+}
+
+func (b *indexer) add(f field, text string) { b.docs[f] = b.read(b.docs[f], f, text) }
+
+// read appends the terms of a text of a field.
+func (b *indexer) read(terms []int32, f field, text string) []int32 {
+	last := int32(-1)
+	for chunk := range chunks(text) {
+		if len(terms) >= int(fields[f].most) {
+			break
+		}
+		c, ok := b.chunks[chunk]
+		if !ok {
+			c = b.chunk(chunk)
+			b.chunks[chunk] = c
+		}
+		if last >= 0 && c.first >= 0 {
+			if key, ok := vocabulary.pairs[[2]int32{last, c.first}]; ok {
+				terms = append(terms, b.term(key))
+			}
+		}
+		terms = append(terms, c.terms...)
+		last = c.last
+	}
+	return terms
+}
+
+// chunk returns the terms of a chunk. One that has parts gives both them and
+// itself: createIssue must meet create, issue and createissue, and r2 is more than
+// an r. Parts of one letter are noise.
+func (b *indexer) chunk(chunk string) chunkTerms {
+	c := chunkTerms{first: -1, last: -1}
+	add := func(w string) {
+		if !stopWords[w] {
+			c.terms = append(c.terms, b.term(vocabulary.key(w)))
+		}
+	}
+	if len(chunk) > maxWordBytes {
+		return c
+	}
+	if r, _ := utf8.DecodeRuneInString(chunk); words.Unspaced(r) {
+		for _, w := range characterPairs(chunk) {
+			add(w)
+		}
+		return c
+	}
+	whole := strings.ToLower(chunk)
+	add(whole)
+	pieces := parts(chunk)
+	if len(pieces) == 1 || brands[whole] {
+		c.first = vocabulary.pairWord(whole)
+		c.last = c.first
+		return c
+	}
+	for i, w := range pieces {
+		word := vocabulary.pairWord(w)
+		if i == 0 {
+			c.first = word
+		} else if key, ok := vocabulary.pairs[[2]int32{c.last, word}]; ok {
+			c.terms = append(c.terms, b.term(key))
+		}
+		c.last = word
+		if len(w) > 1 {
+			add(w)
+		}
+	}
+	return c
+}
+
+func (b *indexer) term(key string) int32 {
+	t, ok := b.terms[key]
+	if !ok {
+		t = int32(len(b.terms))
+		b.terms[strings.Clone(key)] = t // not all of the text that it is from
+		b.termActs = append(b.termActs, vocabulary.acts[key])
+	}
+	return t
+}
+
+// schemaReader finds the words of a JSON Schema: the names of its properties, one
+// level of nesting included, and their descriptions and enum values. It reads what
+// Build has checked, and skips most of it: parsing would take longer than all else.
+type schemaReader struct {
+	text string
+	pos  int
+	word func(field, string)
+}
+
+// role is what the value at hand is.
+type role int
+
+const (
+	skipped role = iota
+	aSchema
+	itsProperties
+	itsWords // a description, or enum values
+)
+
+func (r *schemaReader) value(role role, depth int) {
+	r.space()
+	switch c := r.text[r.pos]; {
+	case role == skipped:
+		r.skip()
+	case c == '{':
+		for r.next() {
+			start := r.pos
+			r.str()
+			key := r.text[start:r.pos]
+			r.space()
+			r.pos++ // :
+			r.value(r.member(role, key, depth), depth+1)
+		}
+	case c == '[' && role == itsWords:
+		for r.next() {
+			r.value(role, depth+1)
+		}
+	case c == '"' && role == itsWords:
+		start := r.pos
+		r.str()
+		r.word(inTexts, unquote(r.text[start:r.pos]))
+	default:
+		r.skip()
+	}
+}
+
+// member returns what the member called key of an object is.
+func (r *schemaReader) member(of role, key string, depth int) role {
+	switch {
+	case of == itsProperties:
+		r.word(inParameters, unquote(key))
+		return aSchema
+	case of != aSchema:
+		return skipped
+	case key == `"properties"` && depth < 4: // the schema's, or a property's own
+		return itsProperties
+	case key == `"description"`, key == `"enum"`:
+		return itsWords
+	}
+	return skipped
+}
+
+// next steps over the opening bracket or a comma to what follows, or over the
+// closing bracket, after which it reports false.
+func (r *schemaReader) next() bool {
+	r.space()
+	if c := r.text[r.pos]; c != ']' && c != '}' {
+		r.pos++
+		r.space()
+	}
+	if c := r.text[r.pos]; c == ']' || c == '}' {
+		r.pos++
+		return false
+	}
+	return true
+}
+
+func (r *schemaReader) space() {
+	for r.text[r.pos] <= ' ' {
+		r.pos++
+	}
+}
+
+func (r *schemaReader) str() {
+	for r.pos++; r.text[r.pos] != '"'; r.pos++ {
+		if r.text[r.pos] == '\\' {
+			r.pos++
+		}
+	}
+	r.pos++
+}
+
+// skip steps over a value.
+func (r *schemaReader) skip() {
+	open := 0
+	for ; r.pos < len(r.text); r.pos++ {
+		switch r.text[r.pos] {
+		case '"':
+			r.str()
+			r.pos--
+		case '{', '[':
+			open++
+		case '}', ']':
+			if open == 0 {
+				return // of what the value stands in
+			}
+			open--
+		case ',':
+			if open == 0 {
+				return
+			}
+		}
+	}
+}
+
+func unquote(raw string) string {
+	if strings.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	var s string
+	json.Unmarshal([]byte(raw), &s) // cannot fail: Build has checked it
+	return s
+}
+
+// sentences cuts a text at line breaks and after full stops.
+func sentences(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start := 0
+		for i := 0; i <= len(text); i++ {
+			end := i == len(text) || text[i] == '\n' ||
+				text[i] == '.' && i+1 < len(text) && text[i+1] == ' ' && i-start > 12 // e.g. is no sentence
+			if !end {
+				continue
+			}
+			if s := strings.TrimSpace(text[start:i]); s != "" && !yield(s) {
+				return
+			}
+			start = i + 1
+		}
+	}
+}
+
+// ranked is a tool with what it is worth for a query.
+type ranked struct {
+	tool  int32
+	score float32
+}
+
+func byScore(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.tool, b.tool)) // tools are sorted by id
+}
+
+// find returns the n best tools for a query: first those that it names outright, by
+// id or name as they are, then those whose name differs in case and punctuation
+// only, then the others; each by rank.
+func (ix *index) find(text string, n int) []int32 {
+	hits := ix.rank(ix.parse(text), n)
+	rank := func(tool int32) int {
+		if i := slices.IndexFunc(hits, func(r ranked) bool { return r.tool == tool }); i >= 0 {
+			return i
+		}
+		return len(hits)
+	}
+	asked := strings.TrimSpace(text)
+	var found []int32
+	for _, named := range [][]int32{ix.exact[asked], ix.folded[fold(asked)]} {
+		if len(named) > n { // thousands may have one name
+			named = named[:n]
+		}
+		named = slices.SortedStableFunc(slices.Values(named), func(a, b int32) int { return cmp.Compare(rank(a), rank(b)) })
+		for _, tool := range named {
+			if !slices.Contains(found, tool) {
+				found = append(found, tool)
+			}
+		}
+	}
+	outright := found
+	for _, hit := range hits {
+		if !slices.Contains(outright, hit.tool) {
+			found = append(found, hit.tool)
+		}
+	}
+	return found[:min(n, len(found))]
+}
+
+// sums are what one search adds up, by tool. All are zero between searches.
+type sums struct {
+	best  []float32 // for the current word of the query
+	total []float32
+	asked []float32 // weight of the words that the tool answers to
+	tools []int32   // with a total
+	now   []int32   // with a best
+}
+
+func newSums(tools int) *sums {
+	return &sums{best: make([]float32, tools), total: make([]float32, tools), asked: make([]float32, tools)}
+}
+
+// rank returns the n best tools for a query, best first. Each word of it gives a
+// tool the best of the terms that may stand for it, so that a description that
+// lists five words for one thing does not count five times.
+func (ix *index) rank(q query, n int) []ranked {
+	s := ix.sums.Get().(*sums)
+	defer ix.sums.Put(s)
+	var asked float32
+	for _, g := range q.groups {
+		asked += g.weight
+		for _, t := range g.terms {
+			worth := g.weight * t.weight * t.idf
+			for _, p := range ix.postings[t.term] {
+				if s.best[p.tool] == 0 {
+					s.now = append(s.now, p.tool)
+				}
+				s.best[p.tool] = max(s.best[p.tool], worth*p.worth)
+			}
+		}
+		for _, tool := range s.now {
+			if s.total[tool] == 0 {
+				s.tools = append(s.tools, tool)
+			}
+			s.total[tool] += s.best[tool]
+			s.asked[tool] += g.weight
+			s.best[tool] = 0
+		}
+		s.now = s.now[:0]
 	}
 	// A tool that answers to all of the query beats one that answers to one rare
 	// word of it.
-	for tool := range scores {
-		scores[tool] *= math.Pow(matched[tool]/float64(len(query)), coverage)
+	for _, tool := range s.tools {
+		score := s.total[tool] * float32(math.Sqrt(float64(s.asked[tool]/asked)))
+		s.total[tool], s.asked[tool] = 0, 0
+		q.found = insert(q.found, ranked{tool, score}, n+reranked)
 	}
-	return scores
+	s.tools = s.tools[:0]
+	for i := range q.found {
+		q.found[i].score *= ix.closeness(q, q.found[i].tool)
+	}
+	slices.SortFunc(q.found, byScore)
+	return q.found[:min(n, len(q.found))]
 }
 
-// coverage is how strongly the share of a query's words that a tool answers to
-// counts: 0 not at all.
-const coverage = 0.25
+// reranked is how many tools more than asked for are looked at closely.
+const reranked = 100
 
-// parameterKeys returns the words in the names of a tool's parameters, one level
-// of nesting included.
-func parameterKeys(schema json.RawMessage) []string {
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	var words []string
-	var visit func(raw json.RawMessage, depth int)
-	visit = func(raw json.RawMessage, depth int) {
-		var o object
-		if json.Unmarshal(raw, &o) != nil { // a boolean, or properties of another type
-			return
+// insert keeps the n best in order.
+func insert(list []ranked, r ranked, n int) []ranked {
+	if len(list) == n {
+		if byScore(list[n-1], r) < 0 {
+			return list
 		}
-		names := make([]string, 0, len(o.Properties))
-		for name := range o.Properties {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			words = append(words, keys(name)...)
-			if depth < 2 {
-				visit(o.Properties[name], depth+1)
-			}
-		}
+		list = list[:n-1]
 	}
-	if len(schema) > 0 {
-		visit(schema, 1)
+	i, _ := slices.BinarySearchFunc(list, r, byScore)
+	return slices.Insert(list, i, r)
+}
+
+// What closeness adds for a name.
+const (
+	allAsked    = 0.3  // all of whose words were asked for
+	nextAsked   = 0.1  // two of whose words stand together in the query too
+	sameAct     = 0.06 // that says it does what was asked
+	otherAct    = -0.1
+	unasked     = -0.2 // that deletes, though nobody asked for it
+	readsAnyway = 0.05 // that reads, when nothing was said
+)
+
+// closeness is a factor for how well a tool's name answers to the query as a
+// whole: how much of the name was asked for, whether in the same order, and
+// whether the tool does what was asked.
+func (ix *index) closeness(q query, tool int32) float32 {
+	var asked, all float32
+	last, together := -9, 0
+	for _, t := range ix.names[tool] {
+		all += ix.idf[t]
+		m, ok := q.meant[t]
+		if !ok {
+			last = -9
+			continue
+		}
+		asked += ix.idf[t] * m.weight
+		if m.group == last+1 {
+			together++
+		}
+		last = m.group
 	}
-	return words
+	f := float32(1) + nextAsked*float32(min(together, 2))
+	if all > 0 {
+		f += allAsked * asked / all
+	}
+	switch a := ix.acts[tool]; {
+	case a == actNone:
+	case a == q.act:
+		f += sameAct
+	case a == actDelete:
+		f += unasked
+	case q.act == actNone && a == actRead:
+		f += readsAnyway
+	case q.act == actNone, q.act == actSend && a != actRead, a == actSend && q.act != actRead && q.act != actDelete:
+	default:
+		f += otherAct
+	}
+	return f
 }

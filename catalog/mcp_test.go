@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 )
 
 // SPEC 7.1: identifiers, by the rules of upstream and with the letters of all scripts.
@@ -178,7 +179,7 @@ func TestServerFiles(t *testing.T) {
 	}
 	files := map[string]string{}
 	for _, f := range c.Surface().Files {
-		files[f.Path] = f.Text
+		files[f.Path] = string(f.Text)
 	}
 	if diff := cmp.Diff([]string{"mcp/gitHub.d.ts", "mcp/index.d.ts", "mcp/index2.d.ts"}, slices.Sorted(maps.Keys(files))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -194,7 +195,7 @@ func TestServerFiles(t *testing.T) {
 		t.Error("files without servers")
 	}
 	down, _, _ := Build(nil, Options{Unavailable: []Unavailable{{Name: "linear", Reason: "exited"}}})
-	if files := down.Surface().Files; len(files) != 1 || !strings.Contains(files[0].Text, "linear") {
+	if files := down.Surface().Files; len(files) != 1 || !strings.Contains(string(files[0].Text), "linear") {
 		t.Errorf("got %v", files)
 	}
 }
@@ -207,10 +208,22 @@ func TestServerFilesAreBounded(t *testing.T) {
 		entries = append(entries, Entry{Name: fmt.Sprintf("tool_%d", i), Source: MCP, SourceName: fmt.Sprintf("s%d", i%4), Parameters: schema})
 	}
 	c, _ := build(t, entries...)
+	unpacker, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacker.Close()
 	total, declared := 0, 0
 	for _, f := range c.Surface().Files {
-		total += len(f.Text)
-		declared += strings.Count(f.Text, "function tool")
+		text, err := unpacker.DecodeAll(f.Text, nil)
+		if len(f.Text) < packFrom && err != nil {
+			text = f.Text
+		}
+		total += len(text)
+		declared += strings.Count(string(text), "function tool")
+		if len(text) != f.Bytes {
+			t.Errorf("%s has %d bytes, listed are %d", f.Path, len(text), f.Bytes)
+		}
 	}
 	if total > maxServerFiles+2<<20 || declared != len(entries) {
 		t.Errorf("%d bytes, %d tools", total, declared)

@@ -9,7 +9,7 @@ import (
 //
 // A pattern is compared with every way in which a tool can be named: its id, the id that
 // its owner and name would give it, its name, its convenience name (tools.<name>), and
-// its path under MCP (MCP.<server>.<tool>). In a pattern `*` stands for any text; all else,
+// its path under MCP (MCP.<server>.<tool>, or MCP.<server> for all of a server). In a pattern `*` stands for any text; all else,
 // the case of letters too, is meant as it is.
 type Policy struct {
 	// Allow lists what is allowed. Empty means everything. Names are given by the tools'
@@ -44,7 +44,8 @@ func (e *Entry) names() []string {
 		names = append(names, e.ID)
 	}
 	if e.Source == MCP {
-		return append(names, "MCP."+identifier(e.SourceName, "server")+"."+e.member())
+		server := "MCP." + identifier(e.SourceName, "server")
+		return append(names, server+"."+e.member(), server)
 	}
 	return append(names, "tools."+ConvenienceName(name), ConvenienceName(name))
 }
@@ -108,6 +109,6 @@ func (c *Catalog) sweep() {
 }
 
 // Denied returns the ids of tools that policy denied and that go by what a cell asked for: an
-// id, a name, `tools.<name>` or `MCP.<server>.<tool>`. It is for the audit, and for nobody
+// id, a name, `tools.<name>`, `MCP.<server>` or `MCP.<server>.<tool>`. It is for the audit, and for nobody
 // else: to a cell such a tool does not exist (SPEC 6.5).
 func (c *Catalog) Denied(asked string) []string { return c.denied[asked] }

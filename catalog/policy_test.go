@@ -48,6 +48,7 @@ func TestPolicy(t *testing.T) {
 		{Policy{Deny: []string{"mcp:github:delete-repo"}}, without("mcp:github:delete-repo")},
 		{Policy{Deny: []string{"delete-*"}}, without("mcp:github:delete-repo")},
 		{Policy{Deny: []string{"MCP.github.deleteRepo"}}, without("mcp:github:delete-repo")},
+		{Policy{Deny: []string{"MCP.github"}}, without("mcp:github:delete-repo", "mcp:github:resources/read")},
 		{Policy{Deny: []string{"MCP.github.*"}}, without("mcp:github:delete-repo", "mcp:github:resources/read")},
 		{Policy{Deny: []string{"client:app:get-user"}}, without("client:app:harmless")},
 		{Policy{Deny: []string{"client:app:harmless"}}, without("client:app:harmless")},
@@ -118,7 +119,7 @@ func TestDenied(t *testing.T) {
 	if text(err) != text(want) || !errors.As(err, &lookup) || !slices.Equal(lookup.Denied(), []string{"mcp:db:drop_table"}) {
 		t.Errorf("ResolveMCP: %v, without the tool %v, the audit says %v", err, want, lookup.Denied())
 	}
-	for asked, want := range map[string][]string{"tools.get_user": {"client:app:get-user"}, "MCP.db.dropTable": {"mcp:db:drop_table"}, "tools.run": nil, "MCP.db": nil} {
+	for asked, want := range map[string][]string{"tools.get_user": {"client:app:get-user"}, "MCP.db.dropTable": {"mcp:db:drop_table"}, "tools.run": nil, "MCP.db": {"mcp:db:drop_table"}, "MCP": nil} {
 		if got := c.Denied(asked); !slices.Equal(got, want) {
 			t.Errorf("Denied(%q) = %v, want %v", asked, got, want)
 		}

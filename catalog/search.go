@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 )
 
 // MaxQueryBytes is how long a query may be.
@@ -49,23 +47,8 @@ func (c *Catalog) Search(query string, limit json.RawMessage) ([]Hit, error) {
 		return nil, fmt.Errorf("the query of tools.search has %d bytes, at most %d are possible", len(query), MaxQueryBytes)
 	}
 	c.indexOnce.Do(func() { c.index = newIndex(c.native) })
-	scores := c.index.score(queryTerms(query))
-	c.promote(query, scores)
-	found := make([]int32, 0, len(scores))
-	for tool := range scores {
-		found = append(found, tool)
-	}
-	slices.SortFunc(found, func(a, b int32) int {
-		if scores[a] != scores[b] {
-			if scores[a] > scores[b] {
-				return -1
-			}
-			return 1
-		}
-		return int(a - b) // tools are sorted by id
-	})
 	hits := []Hit{}
-	for _, tool := range found[:min(n, len(found))] {
+	for _, tool := range c.index.find(query, n) {
 		hits = append(hits, Hit{c.native[tool], c.native[tool].Callable()})
 	}
 	return hits, nil
@@ -80,22 +63,4 @@ func (c *Catalog) limit(raw json.RawMessage) (int, error) {
 		return 0, fmt.Errorf("%w, got %s", errLimit, cut(string(raw), 40))
 	}
 	return int(min(*n, float64(c.opts.SearchMax))), nil
-}
-
-// promote puts the tools first that the query names outright: by id or name as
-// they are, or by a name that differs in case and punctuation only.
-func (c *Catalog) promote(query string, scores map[int32]float64) {
-	asked := strings.TrimSpace(query)
-	if asked == "" {
-		return
-	}
-	folded := strings.Join(split(asked), "")
-	for i, t := range c.native {
-		switch {
-		case t.ID == asked || t.Name == asked:
-			scores[int32(i)] += 2e6
-		case folded != "" && strings.Join(split(t.Name), "") == folded:
-			scores[int32(i)] += 1e6
-		}
-	}
 }

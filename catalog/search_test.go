@@ -2,40 +2,17 @@ package catalog
 
 import (
 	"encoding/json"
-	"os"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// searchData is a small gateway of our own and questions to it.
-func searchData(t testing.TB) (c *Catalog, queries []struct {
-	Query string
-	Want  []string
-}) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/search.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var data struct {
-		Tools   []Entry
-		Queries []struct {
-			Query string
-			Want  []string
-		}
-	}
-	if err := json.Unmarshal(text, &data); err != nil {
-		t.Fatal(err)
-	}
-	c, warnings, err := Build(data.Tools, Options{})
-	if err != nil || len(warnings) > 0 || c.Len() < 40 {
-		t.Fatalf("%d tools, %v, %v", c.Len(), warnings, err)
-	}
-	return c, data.Queries
-}
+	"github.com/openclaw/codemode-supervisor/catalog/words"
+)
 
 func names(hits []Hit) []string {
 	list := []string{}
@@ -43,27 +20,6 @@ func names(hits []Hit) []string {
 		list = append(list, h.Tool.Name)
 	}
 	return list
-}
-
-// SPEC 6.6: abbreviations, brands, cases, plurals, questions.
-func TestSearchFinds(t *testing.T) {
-	c, queries := searchData(t)
-	var reciprocal float64
-	for _, q := range queries {
-		hits, err := c.Search(q.Query, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := slices.IndexFunc(hits, func(h Hit) bool { return slices.Contains(q.Want, h.Tool.Name) })
-		if first < 0 || first > 2 {
-			t.Errorf("%q: want one of %v among the first three, got %v", q.Query, q.Want, names(hits))
-			continue
-		}
-		reciprocal += 1 / float64(first+1)
-	}
-	if mean := reciprocal / float64(len(queries)); mean < 0.9 {
-		t.Errorf("mean reciprocal rank %.3f, want 0.9", mean)
-	}
 }
 
 // SPEC 6.6: an exact id or name comes first, MCP tools never.
@@ -145,7 +101,7 @@ func TestSearchHit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"id":"openclaw:core:web_search","name":"web_search","description":"Search the web and return titles, links and snippets.","source":"openclaw","callable":"tools.web_search(…)"}]`
+	want := `[{"id":"openclaw:core:web_search","name":"web_search","description":"Search the web and return titles, addresses and snippets.","source":"openclaw","callable":"tools.web_search(…)"}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -158,20 +114,123 @@ func TestSearchHit(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
-	for text, want := range map[string]string{
-		"createIssue": "createissue create issue", "GitHub": "github git hub", "HTTPServer": "httpserver http server",
-		"r2_list": "r2 list", "k8s": "k8s", "get-user.name": "get user name", "listIDs": "listids list ids",
-		"Straße": "straße", "天气预报": "天气 气预 预报", "web天气": "web 天气", "": "", "!?": "",
+// SPEC 6.6: words are met split and joined, whatever their form, in a query as in a
+// tool, and a slip of the pen is forgiven.
+func TestSearchMeets(t *testing.T) {
+	for _, test := range []struct{ tool, description, query string }{
+		{"createPullRequest", "", "create pull request"},
+		{"create_pull_request", "", "createPullRequest"},
+		{"create_pull_request", "", "open a PR"},
+		{"pr_merge", "", "merge a pull-request"},
+		{"listMRs", "Lists MRs.", "merge requests"},
+		{"x", "Lists the repositories of GitHub.", "git hub"},
+		{"github_list", "", "GitHub"},
+		{"HTTPServerStatus", "", "http server"},
+		{"r2_list", "", "R2"},
+		{"pods", "Kubernetes pods", "k8s"},
+		{"time_zone", "", "timezone"},
+		{"timezone", "", "time zone"},
+		{"generate_bar", "Draws a chart.", "barchart"},
+		{"screenshot", "", "screen shot"},
+		{"send_message", "", "messages that were sent"},
+		{"describe", "A description of the thing.", "descriptions"},
+		{"x", "Tells who is available.", "availability"},
+		{"queries", "", "query"},
+		{"Straße", "", "straße"},
+		{"天气", "查询城市的天气预报", "天气预报"},
+		{"web天气", "", "天气"},
+		{"lights", "Switch a lamp on or off.", "turn the lamp off"},
+		{"calendar", "", "calender"},
+		{"screenshot", "", "screnshot"},
+		{"x", "Charge a card.", "payment"},
+		{"then", "", "then"},
+		{"x", "", "client:app:x"},
 	} {
-		if got := strings.Join(terms(text), " "); got != want {
-			t.Errorf("terms(%q) = %q, want %q", text, got, want)
+		c, _ := build(t,
+			Entry{Name: test.tool, Description: test.description, Source: Client},
+			Entry{Name: "other", Description: "Something else that nobody asks for.", Source: Client},
+		)
+		hits, err := c.Search(test.query, nil)
+		if err != nil || len(hits) != 1 || hits[0].Tool.Name != test.tool {
+			t.Errorf("Search(%q) = %v, %v; want %s (%s)", test.query, names(hits), err, test.tool, test.description)
 		}
 	}
+}
+
+// A search does not depend on others that run at the same time, nor on which comes
+// first.
+func TestSearchConcurrent(t *testing.T) {
+	c, queries := searchData(t)
+	again, _ := searchData(t)
+	var workers sync.WaitGroup
+	for n := range 8 {
+		workers.Go(func() {
+			for i := range queries {
+				q := queries[(i*(n+1))%len(queries)].Query
+				if diff := cmp.Diff(names(first(again.Search(q, nil))), names(first(c.Search(q, nil)))); diff != "" {
+					t.Errorf("Search(%q):\n%s", q, diff)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// SPEC 6.6: what tools say of themselves may be as large as Build lets it be, and
+// so may the query.
+func TestSearchHostile(t *testing.T) {
+	long := strings.Repeat("createTheIssue 天气预报 a.b\n", maxDescriptionBytes/30)
+	wide := `{"properties":{"a":{"description":"` + strings.Repeat("word ", 20_000) + `"}}}`
+	deep := strings.Repeat(`{"properties":{"a":`, 60) + "{}" + strings.Repeat("}}", 60)
+	var entries []Entry
+	for i, parameters := range []string{wide, deep, `{"properties":[]}`, `{"properties":{"a":true,"b":{"enum":{},"description":[]}}}`, "true", `{"properties":{"a":{"enum":[1,null,"x"]}}}`} {
+		entries = append(entries, Entry{Name: fmt.Sprint(strings.Repeat("n", 300), i), Source: Client, Description: long, Label: long, Parameters: json.RawMessage(parameters)})
+	}
+	c, _ := build(t, entries...)
+	for _, query := range []string{
+		strings.Repeat("a ", MaxQueryBytes/2), strings.Repeat("x", MaxQueryBytes), strings.Repeat("turn ", MaxQueryBytes/5),
+		strings.Repeat("天", MaxQueryBytes/3), strings.Repeat("aB", MaxQueryBytes/2), long[:MaxQueryBytes-4] + "off",
+	} {
+		start := time.Now()
+		if _, err := c.Search(query, nil); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%.20q took %v", query, took)
+		}
+	}
+}
+
+func FuzzSearch(f *testing.F) {
+	c, queries := searchData(f)
+	for _, q := range queries[:20] {
+		f.Add(q.Query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		hits, err := c.Search(query, nil)
+		again, _ := c.Search(query, nil)
+		if err == nil && (len(hits) > 8 || !slices.Equal(hits, again)) || err != nil && len(query) <= MaxQueryBytes {
+			t.Errorf("Search(%q) = %v, %v, then %v", query, names(hits), err, names(again))
+		}
+	})
+}
+
+func TestSplit(t *testing.T) {
+	for text, want := range map[string]string{
+		"createIssue": "create issue", "GitHub": "git hub", "HTTPServer": "http server", "r2_list": "r 2 list", "k8s": "k 8 s",
+		"get-user.name": "get user name", "listIDs": "list ids", "Straße": "straße", "web天气": "web 天气", "": "", "!?": "",
+	} {
+		if got := strings.Join(words.Split(text), " "); got != want {
+			t.Errorf("words.Split(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestStem(t *testing.T) {
 	for _, family := range []string{
-		"create creates creating created creation", "delete deletes deleting deleted deletion", "issue issues", "query queries",
+		"create creates creating created creation", "delete deletes deleting deleted deletion", "issue issues", "query queries queried",
 		"box boxes", "branch branches", "run running runs", "deploy deploys deployed deployment", "class classes", "status status",
-		"generate generating generation", "list lists listing listed", "message messages",
+		"generate generating generation", "list lists listing listed", "message messages", "available availability", "automatic automatically",
 	} {
 		forms := strings.Fields(family)
 		for _, form := range forms {
@@ -182,10 +241,13 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func BenchmarkSearch(b *testing.B) {
-	c, _, _ := Build(manyEntries(5000), Options{})
-	c.Search("x", nil)
-	for b.Loop() {
-		c.Search("how do I do a thing with tool 4321", nil)
+func TestSentences(t *testing.T) {
+	for text, want := range map[string]string{
+		"One that is long. Two.": "One that is long|Two.", "One\nTwo\n\nThree": "One|Two|Three", "e.g. this": "e.g. this", "": "", ".": ".",
+		"Version 1.2 of it": "Version 1.2 of it",
+	} {
+		if got := strings.Join(slices.Collect(sentences(text)), "|"); got != want {
+			t.Errorf("sentences(%q) = %q, want %q", text, got, want)
+		}
 	}
 }

@@ -1,96 +1,63 @@
 package catalog
 
 import (
+	"iter"
 	"strings"
 	"unicode"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
-// split cuts an identifier or a sentence into lower-case words: at everything
-// that is neither letter nor digit, and inside a chunk where the case or the kind
-// of character changes (createIssue, HTTPServer, r2).
-func split(text string) []string {
-	var words []string
-	for _, chunk := range chunks(text) {
-		words = append(words, parts(chunk)...)
-	}
-	return words
-}
-
-// terms returns the words that a text is indexed and searched by. A chunk that
-// has parts gives both them and itself: GitHub must meet github, and r2 is more
-// than an r. Parts of one letter are noise. Scripts without spaces between words
-// give pairs of characters.
-func terms(text string) []string {
-	var words []string
-	for _, chunk := range chunks(text) {
-		if runes := []rune(chunk); unspaced(runes[0]) {
-			for i := range max(1, len(runes)-1) {
-				words = append(words, string(runes[i:min(i+2, len(runes))]))
-			}
-			continue
+// fold returns a name without case and punctuation.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !wordRune(r) {
+			return -1
 		}
-		words = append(words, strings.ToLower(chunk))
-		if pieces := parts(chunk); len(pieces) > 1 {
-			for _, piece := range pieces {
-				if len(piece) > 1 {
-					words = append(words, piece)
-				}
-			}
-		}
-	}
-	return words
+		return unicode.ToLower(r)
+	}, name)
 }
 
-// chunks cuts text at everything that is neither letter, mark nor digit, and
-// between scripts with and without spaces.
-func chunks(text string) []string {
-	var found []string
-	start, spaced := -1, false
-	for i, r := range text {
-		inside := wordRune(r)
-		if start >= 0 && (!inside || unspaced(r) == spaced) {
-			found = append(found, text[start:i])
-			start = -1
-		}
-		if inside && start < 0 {
-			start, spaced = i, !unspaced(r)
-		}
-	}
-	if start >= 0 {
-		found = append(found, text[start:])
-	}
-	return found
-}
+func wordRune(r rune) bool { return words.Letter(r) }
 
-func wordRune(r rune) bool {
-	if r < 0x80 { // the tables are slow, and most text is ASCII
-		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9'
-	}
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nd)
-}
-
-func unspaced(r rune) bool {
-	return r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
-}
-
-// parts cuts a chunk between letters and digits, before an upper-case letter that
-// follows a lower-case one, and before the last of several upper-case letters if
-// a lower-case one comes next (HTTP|Server, IDs stays whole).
-func parts(chunk string) []string {
+// characterPairs returns the pairs of characters of a chunk of a script without spaces.
+func characterPairs(chunk string) []string {
 	runes := []rune(chunk)
-	var found []string
-	start := 0
-	for i := 1; i < len(runes); i++ {
-		a, b := runes[i-1], runes[i]
-		border := unicode.IsDigit(a) != unicode.IsDigit(b) && !unicode.IsMark(b) ||
-			unicode.IsUpper(b) && unicode.IsLower(a) ||
-			unicode.IsUpper(a) && unicode.IsUpper(b) && i+2 < len(runes) && unicode.IsLower(runes[i+1]) && unicode.IsLower(runes[i+2])
-		if border {
-			found = append(found, strings.ToLower(string(runes[start:i])))
-			start = i
+	var pairs []string
+	for i := range max(1, len(runes)-1) {
+		pairs = append(pairs, string(runes[i:min(i+2, len(runes))]))
+	}
+	return pairs
+}
+
+// chunks is [words.Chunks] without the slice: an index reads megabytes.
+func chunks(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, spaced := -1, false
+		for i, r := range text {
+			inside := wordRune(r)
+			if start >= 0 && (!inside || words.Unspaced(r) == spaced) {
+				if !yield(text[start:i]) {
+					return
+				}
+				start = -1
+			}
+			if inside && start < 0 {
+				start, spaced = i, !words.Unspaced(r)
+			}
+		}
+		if start >= 0 {
+			yield(text[start:])
 		}
 	}
-	return append(found, strings.ToLower(string(runes[start:])))
+}
+
+// parts is [words.Parts], but quick about words that have none.
+func parts(chunk string) []string {
+	if strings.IndexFunc(chunk, func(r rune) bool { return r < 'a' || r > 'z' }) < 0 { // most are
+		return []string{chunk}
+	}
+	return words.Parts(chunk)
 }
 
 // stem cuts the endings that English words take for number, time and kind, so
@@ -101,8 +68,14 @@ func stem(w string) string {
 	if len(w) < 4 || !ascii(w) {
 		return w
 	}
+	if root, ok := strings.CutSuffix(w, "ability"); ok && len(root) > 2 {
+		w = root + "able"
+	}
+	if root, ok := strings.CutSuffix(w, "ically"); ok && len(root) > 2 {
+		w = root + "ic"
+	}
 	switch {
-	case strings.HasSuffix(w, "ies"):
+	case strings.HasSuffix(w, "ies"), strings.HasSuffix(w, "ied"):
 		w = w[:len(w)-3] + "y"
 	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "shes"):
 		w = w[:len(w)-2]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
@@ -190,7 +191,7 @@ func (r *run) perform(c *call) (value json.RawMessage, err error) {
 	}
 	target, err := r.target(c)
 	if err != nil {
-		r.audited(c, err)
+		r.audited(c.ref, c.named(), err)
 		return nil, notStarted(codeUnknownTool, err)
 	}
 	if c.method == "describe" {
@@ -324,17 +325,17 @@ func (r *run) api(c *call) (json.RawMessage, error) {
 		err = fmt.Errorf("API has no %.40q", c.tool)
 	}
 	if err != nil {
-		r.audited(c, err)
+		r.audited(c.ref, "API "+strings.Trim(ask.Path+" "+ask.Server+"."+ask.Tool, " ."), err)
 		return nil, notStarted(codeUnknownTool, err)
 	}
 	return value, nil
 }
 
 // audited notes that a lookup failed because policy denies what it would have found.
-func (r *run) audited(c *call, err error) {
+func (r *run) audited(ref, asked string, err error) {
 	var lookup *catalog.LookupError
 	if errors.As(err, &lookup) {
-		r.audit(c.ref, c.named(), lookup.Denied())
+		r.audit(ref, asked, lookup.Denied())
 	}
 }
 

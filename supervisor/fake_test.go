@@ -160,6 +160,8 @@ func TestWorkerFailures(t *testing.T) {
 		{"too-much", InternalError, PhaseHost, "output over the limit", false},
 		{"done-early", InternalError, PhaseHost, "done while work is left", false},
 		{"bad-code", InternalError, PhaseHost, "unknown error code", false},
+		{"flood-missed", InternalError, PhaseHost, "a missed event out of turn", false},
+		{"missed-early", InternalError, PhaseHost, "a missed event out of turn", false},
 		{"unprepared", InternalError, PhaseHost, "before the source was prepared", false},
 		{"deaf", Timeout, PhaseLimit, "timeoutMs", true},
 		{"ignores-interrupt", Timeout, PhaseLimit, "timeoutMs", true},
@@ -198,7 +200,7 @@ func TestWorkerFailures(t *testing.T) {
 // Every behaviour is used by a test: a fake that nobody runs proves nothing.
 func TestBehavioursAreUsed(t *testing.T) {
 	var src []byte
-	for _, file := range []string{"fake_test.go", "park_test.go", "pool_test.go"} {
+	for _, file := range []string{"fake_test.go", "park_test.go", "pool_test.go", "scopes_test.go"} {
 		more, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -259,7 +259,7 @@ func (r *run) loop(ctx context.Context) *end {
 		case c := <-r.calm:
 			r.calming = append(r.calming, c)
 		case b := <-r.scopes.built:
-			if last := r.furnish(b); last != nil {
+			if last := r.furnish(ctx, b); last != nil {
 				return last
 			}
 		case <-l.late.C:

@@ -94,7 +94,7 @@ func surface(c *catalog.Catalog) []workerproto.Message {
 	s := c.Surface()
 	ms := []workerproto.Message{&workerproto.Surface{Tools: s.List, Functions: s.Functions, MCP: s.MCP}}
 	for _, f := range s.Files {
-		ms = append(ms, &workerproto.File{Path: f.Path, Description: clip(f.Description, workerproto.MaxName), Text: []byte(f.Text)})
+		ms = append(ms, &workerproto.File{Path: f.Path, Description: f.Description, Bytes: uint32(f.Bytes), Text: f.Text})
 	}
 	return ms
 }
@@ -104,8 +104,7 @@ func checkSurface(c *catalog.Catalog) *failure {
 	if c == nil {
 		return nil
 	}
-	s := c.Surface()
-	if n := max(len(s.List), len(s.Functions), len(s.MCP)); n > workerproto.MaxTools {
+	if n := c.Surface().Largest; n > workerproto.MaxTools {
 		return inputf(InvalidInput, "the catalog's entries have %d bytes, at most %d can be shown to a cell; narrow the tool policy", n, workerproto.MaxTools)
 	}
 	return nil

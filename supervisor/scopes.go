@@ -53,8 +53,11 @@ func (r *run) buildScopes(ctx context.Context) {
 
 // furnish gives the worker the scopes, or ends the run: a cell must not run with less than
 // the model was told of.
-func (r *run) furnish(b builtScopes) *end {
+func (r *run) furnish(ctx context.Context, b builtScopes) *end {
 	r.scopes.built = nil
+	if ctx.Err() != nil {
+		return nil // that is the end, and why
+	}
 	if b.err != nil {
 		var wrong *namespace.ScopeError
 		if errors.As(b.err, &wrong) && wrong.Place != "" {

@@ -105,7 +105,8 @@ type Message interface {
 }
 
 // Surface is the command that tells what of the catalog the guest sees without asking. It
-// comes before Start or Resume, once or not at all.
+// comes before Start or Resume, once or not at all. Each part is text or a zstd frame of
+// it; no UTF-8 text begins as those do.
 type Surface struct {
 	Tools     []byte `msgpack:"tools"`     // ALL_TOOLS: JSON array of compact catalog entries
 	Functions []byte `msgpack:"functions"` // a line `<name> <id>` for each convenience function; the id is a JSON string
@@ -116,7 +117,8 @@ type Surface struct {
 type File struct {
 	Path        string `msgpack:"path"`
 	Description string `msgpack:"description"`
-	Text        []byte `msgpack:"text"`
+	Bytes       uint32 `msgpack:"bytes"` // of the text
+	Text        []byte `msgpack:"text"`  // the text, or a zstd frame of it
 }
 
 // Namespaces is the command that brings the scopes of plugin namespaces. A Start that
@@ -351,12 +353,11 @@ func (m *Parked) check() string { return "" }
 func (m *Resumed) check() string { return "" }
 
 func (m *Surface) check() string {
-	return first(atMost("tools", len(m.Tools), MaxTools), atMost("functions", len(m.Functions), MaxTools), atMost("mcp", len(m.MCP), MaxTools),
-		utf8Bytes("tools", m.Tools), utf8Bytes("functions", m.Functions), utf8Bytes("mcp", m.MCP))
+	return first(atMost("tools", len(m.Tools), MaxTools), atMost("functions", len(m.Functions), MaxTools), atMost("mcp", len(m.MCP), MaxTools))
 }
 
 func (m *File) check() string {
-	return first(text("path", m.Path, MaxName), text("description", m.Description, MaxName), atMost("text", len(m.Text), MaxFile), utf8Bytes("text", m.Text))
+	return first(text("path", m.Path, MaxName), text("description", m.Description, MaxName), atMost("text", len(m.Text), MaxFile))
 }
 
 func (m *Namespaces) check() string {

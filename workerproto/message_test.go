@@ -20,7 +20,7 @@ var samples = []Message{
 		BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, TruncateOutput: true, MaxPending: 1040, Namespaces: true,
 	},
 	&Surface{Tools: []byte(`[{"id":"client:app:echo"}]`), Functions: []byte("echo \"client:app:echo\"\n"), MCP: []byte("github.createIssue \"mcp:github:create_issue\"\n")},
-	&File{Path: "mcp/github.d.ts", Description: "MCP server \"github\"", Text: []byte("declare namespace MCP.github {}\n")},
+	&File{Path: "mcp/github.d.ts", Description: "MCP server \"github\"", Bytes: 33, Text: []byte("declare namespace MCP.github {}\n")},
 	&Namespaces{Scopes: []byte(`[{"name":"calendar","value":{"o":[["list",{"t":true}]]}}]`)},
 	&Start{Source: []byte("\xff\xfe"), BudgetMillis: 1<<32 - 1, MemoryBytes: 1<<64 - 1},
 	&ToolResult{ID: 1, Value: []byte(`{"ok":true}`)},

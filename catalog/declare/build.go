@@ -448,7 +448,8 @@ func stripNotes(n *node) *node {
 func (b *builder) array(k *keywords) *node {
 	prefix, rest := k.prefixItems, k.items
 	if prefix != nil && b.rules().noPrefix {
-		prefix = nil
+		// Which elements items is about depends on the draft, and that is not certain.
+		return withNote(anyArray, "prefixItems, which this draft does not know")
 	}
 	if prefix == nil && k.items != nil && k.items.Kind == jsontree.Array { // before 2020-12
 		prefix, rest = k.items, k.additionalItems

@@ -62,34 +62,55 @@ func (b *builder) rules() *refRules {
 		return &b.refs
 	}
 	b.scanned = true
-	draft := ""
-	if v := b.root.Get("$schema"); v != nil {
-		draft = v.Text()
-	}
 	old := false // items: […] without $schema is read as draft-07
-	b.scan(b.root, 0, &old)
-	b.refs.refAlone = containsAny(draft, "draft-04", "draft-06", "draft-07") || old && !strings.Contains(draft, "json-schema.org/")
-	b.refs.noPrefix = b.refs.refAlone || strings.Contains(draft, "2019-09")
+	draft, id := draftOf(b.root), "$id"
+	if draft == "draft-04" {
+		id = "id"
+	}
+	b.scan(b.root, 0, id, &old)
+	switch draft {
+	case "draft-04", "draft-06", "draft-07":
+		b.refs.refAlone, b.refs.noPrefix = true, true
+	case "draft/2019-09":
+		b.refs.noPrefix = true
+	case "":
+		b.refs.refAlone, b.refs.noPrefix = old, old
+	}
 	return &b.refs
 }
 
-func containsAny(s string, subs ...string) bool {
-	return slices.ContainsFunc(subs, func(sub string) bool { return strings.Contains(s, sub) })
+// draftOf returns the draft that a schema names: "draft-07", "draft/2020-12". It is empty
+// if the schema names none, or none that is known: the catalog then tries the newest and
+// draft-07.
+func draftOf(root *jsontree.Node) string {
+	v := root.Get("$schema")
+	if v == nil {
+		return ""
+	}
+	uri := strings.TrimPrefix(strings.TrimPrefix(v.Text(), "https://"), "http://")
+	draft, ok := strings.CutSuffix(strings.TrimSuffix(uri, "#"), "/schema")
+	draft, ok2 := strings.CutPrefix(draft, "json-schema.org/")
+	if ok && ok2 && slices.Contains([]string{"draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12"}, draft) {
+		return draft
+	}
+	return ""
 }
 
-func (b *builder) scan(v *jsontree.Node, depth int, old *bool) {
+// scan looks for what changes the meaning of references, wherever it stands: in a default
+// it means nothing, but then it only makes types wider.
+func (b *builder) scan(v *jsontree.Node, depth int, id string, old *bool) {
 	for i := range v.Members {
 		m := &v.Members[i]
 		switch {
 		case m.Key == "items" && m.Value.Kind == jsontree.Array:
 			*old = true
-		case (m.Key == "$id" || m.Key == "id") && m.Value.Kind == jsontree.String && depth > 0:
+		case m.Key == id && m.Value.Kind == jsontree.String && depth > 0:
 			b.refs.embedded = true
 		}
-		b.scan(&m.Value, depth+1, old)
+		b.scan(&m.Value, depth+1, id, old)
 	}
 	for i := range v.Items {
-		b.scan(&v.Items[i], depth+1, old)
+		b.scan(&v.Items[i], depth+1, id, old)
 	}
 }
 

@@ -34,7 +34,7 @@ var (
 		"github.com/tetratelabs/wazero":  {"cmd/qjs-worker"},
 		"github.com/evanw/esbuild":       {"cmd/qjs-worker"},
 		"github.com/hashicorp/go-plugin": {"supervisor/internal/process"},
-		"github.com/klauspost/compress":  {"cmd/qjs-worker"}, // the supervisor never unpacks what a worker packed
+		"github.com/klauspost/compress":  {"cmd/qjs-worker", "catalog"}, // the supervisor packs, and never unpacks what a worker packed
 		"go.etcd.io/bbolt":               {"snapshot"},
 
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},

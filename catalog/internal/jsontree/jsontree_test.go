@@ -3,6 +3,7 @@ package jsontree
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,11 +51,16 @@ func TestParseRefuses(t *testing.T) {
 		`[[[[]]]]`: "deeper than 3", `[1,2,3,4,5]`: "more than 5 values", `[[[1,2]]]`: "depth",
 		`1e401`: "exponent", `1e-401`: "exponent", `1E99999999999999999999`: "exponent",
 		strings.Repeat("9", 1025):      "1025 characters",
+		manyKeys(40, "k7"):             "more than 5 values",
 		strings.Repeat("[", 1_000_000): "not JSON",
 	}
 	for text, want := range tests {
 		if _, err := Parse([]byte(text), small); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%.40q) = %v, want %q", text, err, want)
+		}
+		_, parsed := Parse([]byte(text), small)
+		if _, err := Check([]byte(text), small); err == nil || err.Error() != parsed.Error() {
+			t.Errorf("Check(%.40q) = %v, Parse says %v", text, err, parsed)
 		}
 	}
 }
@@ -66,6 +72,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		n, err := Parse(text, wide)
+		if kind, checked := Check(text, wide); (checked == nil) != (err == nil) || err == nil && kind != n.Kind {
+			t.Fatalf("%q: Parse says %v, Check %v, kind %d", text, err, checked, kind)
+		}
 		if err != nil {
 			return
 		}
@@ -84,6 +93,29 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q was written as %q: %v", text, n.Append(nil), err)
 		}
 	})
+}
+
+// A key that is given twice is found among few and among many, and in the object that has it.
+func TestTwice(t *testing.T) {
+	for text, want := range map[string]bool{
+		manyKeys(40, "k7"): true, manyKeys(15, "k14"): true, manyKeys(16, "k15"): true, manyKeys(17, "k16"): true, manyKeys(40, "new"): false,
+		`{"a":{"a":{"a":1}},"b":{"a":1}}`: false, `{"a":{"b":1,"c":1},"b":1,"c":2}`: false, `{"a":1,"b":{"a":1},"a":2}`: true,
+		`[{"a":1},{"a":1},` + manyKeys(30, "x") + `,{"a":1,"a":1}]`: true,
+	} {
+		_, err := Parse([]byte(text), wide)
+		if _, checked := Check([]byte(text), wide); (err != nil) != want || (checked != nil) != want {
+			t.Errorf("%.60s: %v, %v; want an error: %t", text, err, checked, want)
+		}
+	}
+}
+
+// manyKeys is an object with the keys k0 to k(n-1), and one more.
+func manyKeys(n int, more string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"k%d":{"k":1},`, i)
+	}
+	return "{" + b.String() + `"` + more + `":1}`
 }
 
 // open makes Append write every container anew.

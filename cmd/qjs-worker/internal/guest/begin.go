@@ -12,7 +12,7 @@ func (g *Guest) Begin(memoryLimit int64, opts Options) error {
 		return err
 	}
 	g.surface = opts.Surface
-	there := `{"tools":` + strconv.FormatBool(len(g.surface.Tools) > len("[]")) + `,"mcp":` + strconv.FormatBool(len(g.surface.MCP) > 0) + `}`
+	there := `{"tools":` + strconv.FormatBool(len(g.surface.Tools.Data) > len("[]")) + `,"mcp":` + strconv.FormatBool(len(g.surface.MCP.Data) > 0) + `}`
 	if err := g.send("setup", []byte(there)); err != nil {
 		return fmt.Errorf("setting up the guest: %w", err)
 	}

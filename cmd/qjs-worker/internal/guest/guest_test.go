@@ -69,8 +69,8 @@ func surface(t testing.TB, entries string) guest.Surface {
 	}
 	slices.Sort(functions)
 	slices.Sort(mcp)
-	s.Functions, s.MCP = []byte(strings.Join(functions, "")), []byte(strings.Join(mcp, ""))
-	s.Tools, _ = json.Marshal(listed)
+	s.Functions.Data, s.MCP.Data = []byte(strings.Join(functions, "")), []byte(strings.Join(mcp, ""))
+	s.Tools.Data, _ = json.Marshal(listed)
 	return s
 }
 

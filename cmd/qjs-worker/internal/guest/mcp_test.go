@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/guest"
@@ -34,8 +35,8 @@ func mcpRun(t *testing.T, scopes string) *run {
 	}
 	see := surface(t, servers)
 	see.Files = []guest.File{
-		{Path: "mcp/index.d.ts", Description: "servers", Text: []byte("// índex\n")},
-		{Path: "mcp/github.d.ts", Description: "GitHub", Text: []byte("declare namespace MCP.github {}\n")},
+		{Path: "mcp/index.d.ts", Description: "servers", Bytes: 10, Text: guest.Packed{Data: []byte("// índex\n")}},
+		{Path: "mcp/github.d.ts", Description: "GitHub", Bytes: 32, Text: guest.Packed{Data: []byte("declare namespace MCP.github {}\n")}},
 	}
 	h := &fakeHost{}
 	g, err := guest.New(mod, image, engine.Config{}, h, memoryLimit, guest.Options{Surface: see, Scopes: []byte(scopes)})
@@ -268,17 +269,22 @@ func TestManyTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &fakeHost{}
-	see := guest.Surface{Tools: []byte("[" + strings.Repeat(`{"id":"x"},`, 9999) + `{"id":"x"}]`), Functions: []byte(functions.String()), MCP: []byte(mcp.String())}
+	packer, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack := func(text string) guest.Packed { return guest.Packed{Data: packer.EncodeAll([]byte(text), nil)} }
+	see := guest.Surface{Tools: pack("[" + strings.Repeat(`{"id":"x"},`, 9999) + `{"id":"x"}]`), Functions: pack(functions.String()), MCP: pack(mcp.String())}
 	g, err := guest.New(mod, image, engine.Config{}, h, 8<<20, guest.Options{Surface: see})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.VM().Close()
 	r := &run{t, g, h}
-	if err := r.body(`tools.f00000(); tools.f09999(); MCP.big.f05000(); return [Object.keys(MCP.big).length, "f10000" in tools]`); err != nil {
+	if err := r.body(`tools.f00000(); tools.f09999(); MCP.big.f05000(); return [Object.keys(MCP.big).length, "f10000" in tools, ALL_TOOLS.length]`); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.outcome(); got != `[10001,false]` {
+	if got := r.outcome(); got != `[10001,false,10000]` {
 		t.Errorf("got %s", got)
 	}
 	if h.calls[1].Tool != "client:app:f09999" || h.calls[2].Tool != "big.f05000" {

@@ -7,30 +7,67 @@ import (
 
 	"github.com/openclaw/codemode-supervisor/catalog/words"
 	"github.com/openclaw/codemode-supervisor/cmd/qjs-worker/internal/engine"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Surface is what a guest sees of the catalog without asking anybody (SPEC 6.3, 7.4). It
 // stays outside of the VM, and the prelude fetches what the cell uses: ten thousand tools
 // cost neither time at the start nor room in the heap or in a snapshot.
 type Surface struct {
-	Tools     []byte // ALL_TOOLS: a JSON array of compact entries; empty is none
-	Functions []byte // a line `<name> <id>` for each convenience function; the id is a JSON string
-	MCP       []byte // such a line for each path under MCP
+	Tools     Packed // ALL_TOOLS: a JSON array of compact entries; empty is none
+	Functions Packed // a line `<name> <id>` for each convenience function; the id is a JSON string
+	MCP       Packed // such a line for each path under MCP
 	Files     []File
 }
 
 // File is a declaration file.
 type File struct {
 	Path, Description string
-	Text              []byte
+	Bytes             int // of the text
+	Text              Packed
+}
+
+// Packed is text that may be packed: a zstd frame of it. It is unpacked when it is first
+// used.
+type Packed struct {
+	Data []byte
+	text bool // Data is text, whatever it was
+}
+
+// zstdMagic begins a zstd frame (RFC 8878, section 3.1.1), and no UTF-8 text.
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// maxUnpacked bounds what a text may become. The supervisor sends it, and bounds it more
+// tightly itself.
+const maxUnpacked = 64 << 20
+
+// Text gives the text. What cannot be unpacked is a fault of ours, and empty.
+func (p *Packed) Text() []byte {
+	if p.text {
+		return p.Data
+	}
+	p.text = true
+	if !bytes.HasPrefix(p.Data, zstdMagic) {
+		return p.Data
+	}
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacked))
+	if err == nil {
+		p.Data, err = d.DecodeAll(p.Data, nil)
+		d.Close()
+	}
+	if err != nil {
+		p.Data = nil
+	}
+	return p.Data
 }
 
 // lines gives the table that the prelude calls by this name.
 func (s *Surface) lines(table string) []byte {
 	if table == "MCP" {
-		return s.MCP
+		return s.MCP.Text()
 	}
-	return s.Functions
+	return s.Functions.Text()
 }
 
 // find gives the id behind a name in a table of lines, as it stands there, or "".
@@ -94,10 +131,11 @@ func (g *Guest) hostNames(args []engine.Value) (engine.Value, error) {
 }
 
 func (g *Guest) hostList([]engine.Value) (engine.Value, error) {
-	if len(g.surface.Tools) == 0 {
+	list := g.surface.Tools.Text()
+	if len(list) == 0 {
 		return g.vm.NewString("[]")
 	}
-	return g.vm.NewString(string(g.surface.Tools))
+	return g.vm.NewString(string(list))
 }
 
 func (g *Guest) hostFiles([]engine.Value) (engine.Value, error) {
@@ -108,7 +146,7 @@ func (g *Guest) hostFiles([]engine.Value) (engine.Value, error) {
 	}
 	infos := []info{}
 	for _, f := range g.surface.Files {
-		infos = append(infos, info{f.Path, f.Description, len(f.Text)})
+		infos = append(infos, info{f.Path, f.Description, f.Bytes})
 	}
 	text, err := json.Marshal(infos)
 	if err != nil {
@@ -123,9 +161,9 @@ func (g *Guest) hostFile(args []engine.Value) (engine.Value, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, f := range g.surface.Files {
-		if f.Path == s[0] {
-			return g.vm.NewString(string(f.Text))
+	for i := range g.surface.Files {
+		if f := &g.surface.Files[i]; f.Path == s[0] {
+			return g.vm.NewString(string(f.Text.Text()))
 		}
 	}
 	return g.vm.NewString("")
@@ -176,8 +214,8 @@ func (s *Surface) nearest(kind, name, more string) []string {
 	}
 	server, method, two := strings.Cut(name, ".")
 	if kind == "MCP" && !two {
-		for _, s := range members(s.MCP, "") {
-			known = append(known, words.Candidate{Name: s, Show: "MCP." + s, Bonus: 0.1})
+		for _, server := range members(s.MCP.Text(), "") {
+			known = append(known, words.Candidate{Name: server, Show: "MCP." + server, Bonus: 0.1})
 		}
 		method = name
 	}
@@ -185,7 +223,7 @@ func (s *Surface) nearest(kind, name, more string) []string {
 		method = name
 		known = append(known, s.native()...)
 	}
-	for line := range bytes.Lines(s.MCP) {
+	for line := range bytes.Lines(s.MCP.Text()) {
 		path, _, _ := strings.Cut(string(line), " ")
 		owner, member, _ := strings.Cut(path, ".")
 		c := words.Candidate{Name: member, Show: "MCP." + path}
@@ -204,7 +242,7 @@ func (s *Surface) native() []words.Candidate {
 		known = append(known, words.Candidate{Name: name, Show: "tools." + name})
 	}
 	named := map[string]bool{}
-	for line := range bytes.Lines(s.Functions) {
+	for line := range bytes.Lines(s.Functions.Text()) {
 		name, id, _ := strings.Cut(string(line), " ")
 		named[strings.TrimSuffix(id, "\n")] = true
 		known = append(known, words.Candidate{Name: name, Show: "tools." + name})
@@ -213,7 +251,7 @@ func (s *Surface) native() []words.Candidate {
 		ID   json.RawMessage `json:"id"`
 		Name string          `json:"name"`
 	}
-	if json.Unmarshal(s.Tools, &entries) == nil {
+	if json.Unmarshal(s.Tools.Text(), &entries) == nil {
 		for _, e := range entries {
 			if !named[string(e.ID)] {
 				known = append(known, words.Candidate{Name: e.Name, Show: "tools.call(" + string(e.ID) + ")"})

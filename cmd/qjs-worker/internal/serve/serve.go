@@ -68,13 +68,13 @@ func (l *loop) see(command workerproto.Message) bool {
 		if l.surface != nil {
 			return false
 		}
-		l.surface = &guest.Surface{Tools: m.Tools, Functions: m.Functions, MCP: m.MCP}
+		l.surface = &guest.Surface{Tools: guest.Packed{Data: m.Tools}, Functions: guest.Packed{Data: m.Functions}, MCP: guest.Packed{Data: m.MCP}}
 		return true
 	case *workerproto.File:
 		if l.surface == nil {
 			return false
 		}
-		l.surface.Files = append(l.surface.Files, guest.File{Path: m.Path, Description: m.Description, Text: m.Text})
+		l.surface.Files = append(l.surface.Files, guest.File{Path: m.Path, Description: m.Description, Bytes: int(m.Bytes), Text: guest.Packed{Data: m.Text}})
 		return true
 	}
 	return false

@@ -8,6 +8,7 @@
 package fakeworker
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -233,6 +234,43 @@ var behaviours = map[string]func(*worker){
 	"bad-code": func(w *worker) {
 		w.begin()
 		w.conn.Write(&workerproto.Failed{Code: "runtime_unavailable", Phase: "host", Error: "let me out"})
+		block()
+	},
+	"flood-missed": func(w *worker) {
+		w.begin()
+		for i := range workerproto.MaxMissed + 1 {
+			w.conn.Write(&workerproto.Missed{Name: fmt.Sprintf("tools.x%d", i)})
+		}
+		block()
+	},
+	"missed-early": func(w *worker) { w.ready(); w.command(); w.conn.Write(&workerproto.Missed{Name: "tools.x"}); block() },
+	"eager":        func(w *worker) { w.begin(); w.say("x"); block() }, // does not wait for its namespaces
+	// It makes the calls that its source lists, whatever they are, and answers with their errors.
+	"forges": func(w *worker) {
+		w.ready()
+		var calls [][3]string
+		start := w.command().(*workerproto.Start)
+		if err := json.Unmarshal(start.Source, &calls); err != nil {
+			panic(err)
+		}
+		w.conn.Write(&workerproto.Prepared{Language: "javascript", Form: "expression"})
+		if start.Namespaces {
+			w.command()
+		}
+		for i, c := range calls {
+			w.conn.Write(&workerproto.ToolCall{ID: uint64(i + 1), Method: c[0], Tool: c[1], Input: []byte(c[2])})
+		}
+		w.conn.Write(&workerproto.Idle{Pending: uint32(len(calls)), Timer: workerproto.NoTimer})
+		errors := make([]string, len(calls))
+		for range calls {
+			r := w.result()
+			errors[r.ID-1] = "done: " + string(r.Value)
+			if r.Failed {
+				errors[r.ID-1] = r.Code + ": " + r.Error
+			}
+		}
+		value, _ := json.Marshal(errors)
+		w.conn.Write(&workerproto.Done{Value: value})
 		block()
 	},
 	"unprepared": func(w *worker) { w.ready(); w.command(); w.call(1, "echo", `{}`); block() },

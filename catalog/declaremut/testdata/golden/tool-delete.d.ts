@@ -1,4 +1,0 @@
-interface Tools {
-  delete(input?: Record<string, unknown>): Promise<unknown>;
-}
-declare var tools: Tools;
