@@ -435,11 +435,12 @@ func unquote(raw string) string {
 	return s
 }
 
-// sentences cuts a text at line breaks and after full stops.
+// sentences cuts a text at line breaks and after full stops. Those after the first
+// hundred are left out.
 func sentences(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start := 0
-		for i := 0; i <= len(text); i++ {
+		for i, n := 0, 0; i <= len(text) && n < 100; i++ {
 			end := i == len(text) || text[i] == '\n' ||
 				text[i] == '.' && i+1 < len(text) && text[i+1] == ' ' && i-start > 12 // e.g. is no sentence
 			if !end {
@@ -449,6 +450,7 @@ func sentences(text string) iter.Seq[string] {
 				return
 			}
 			start = i + 1
+			n++
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // What a word of a query counts.
 const (
+	phraseWeight  = 0.8 // one that a phrase stands for
 	relatedWeight = 0.5 // one that is only related to the one that was asked for
 	formWeight    = 0.8 // another form of it
 	splitWeight   = 0.7 // a part of it
 	typoWeight    = 0.6 // one that it may be a slip for
 	actWeight     = 0.7 // one that says what to do, not with what
 	faintWeight   = 0.2 // one of faintWords
-	behindWeight  = 0.9 // one behind a preposition: the logs of a pod are logs
 )
 
 // maxGroups is how many words of a query count: the rarest.
@@ -110,8 +110,7 @@ func (ix *index) cut(w string) (a, b word, ok bool) {
 func (ix *index) parse(text string) query {
 	words := ix.words(text)
 	var q query
-	var hint act // what related words say is to be done
-	behind := false
+	var hint act                     // what related words say is to be done
 	used := make([]bool, len(words)) // as part of an idiom
 	seen := map[string]bool{}
 	for i, w := range words {
@@ -120,11 +119,15 @@ func (ix *index) parse(text string) query {
 		}
 		if p, places := vocabulary.phrase(words[i:]); places != nil {
 			g := group{weight: 1}
+			weight := float32(relatedWeight)
+			if p.idiom {
+				weight = phraseWeight
+			}
 			for _, key := range p.targets {
 				if q.act == actNone {
 					q.act = vocabulary.acts[key]
 				}
-				ix.relate(&g, standIn{key, relatedWeight})
+				ix.relate(&g, standIn{key, weight})
 			}
 			q.add(g)
 			if p.idiom {
@@ -138,13 +141,9 @@ func (ix *index) parse(text string) query {
 			q.act = vocabulary.acts[w.key]
 		}
 		if stopWords[w.text] {
-			behind = behind || prepositions[w.text] && len(q.groups) > 0
 			continue
 		}
 		g := ix.group(words, i)
-		if behind {
-			g.weight *= behindWeight
-		}
 		if seen[w.key] {
 			continue
 		}
@@ -170,9 +169,6 @@ func (ix *index) parse(text string) query {
 	}
 	return q
 }
-
-// prepositions are stop words behind which stands what a thing is part of.
-var prepositions = wordSet("about at by for from in inside into of on onto to under with within")
 
 func (q *query) add(g group) {
 	if len(g.terms) > 0 {

@@ -700,6 +700,7 @@ const asked = `
 	shrink enlarge: resize scale
 	shut_down tear_down turn_down: stop delete terminate
 	sign_up: register create
+	snap: capture screenshot snapshot
 	squeeze: compress
 	star: favorite
 	store: product put save memory
@@ -733,7 +734,7 @@ const asked = `
 	how_much: cost price balance usage
 	how_often how_frequent: frequency count histogram
 	how_to: documentation
-	is_down: status health incident
+	is_alive is_down is_up: status health incident
 	root_cause: analyze error debug
 	went_wrong wrong: error incident failure
 	what_changed what_new: diff history changelog release notes
@@ -741,7 +742,7 @@ const asked = `
 	where_am where_is: location geocode search
 	who_am: whoami current user viewer authenticated self
 	who_approved who_reviewed: reviewer approval state
-	who_can: permission access member
+	who_can who_has who_may: permission access member
 	who_changed who_edited who_last who_touched who_wrote: blame history author
 	who_did who_worked: activity history audit worklog
 	who_is: user profile member
@@ -903,6 +904,7 @@ const asked = `
 	commute eta: duration travel direction
 	doorbell: camera
 	gas_station parking: place search
+	bicycle bike car foot: direction route
 	journey trip drive driving walk walking cycling: direction route
 	closest nearest: nearby search place
 	postal postcode zip_code: address geocode

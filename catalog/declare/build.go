@@ -179,10 +179,7 @@ func (b *builder) own(k *keywords, w where) (n *node, says bool) {
 	if w.types&typeArray != 0 && (k.items != nil || k.prefixItems != nil) {
 		arrays = b.array(k)
 	}
-	if objects == anyObject && arrays == anyArray {
-		return anyOfTypes(w.types), false
-	}
-	return unite(plain(w.types, objects, arrays)), true
+	return typeFor(w.types, objects, arrays), objects != anyObject || arrays != anyArray
 }
 
 // nested returns the type of a part of a value.

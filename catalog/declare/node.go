@@ -60,21 +60,26 @@ func init() {
 }
 
 // anyOfTypes returns the type of all values that have one of the types.
-func anyOfTypes(t types) *node {
-	if t == typeAll {
-		return anything
-	}
-	return unite(plain(t, anyObject, anyArray))
-}
+func anyOfTypes(t types) *node { return typeFor(t, anyObject, anyArray) }
 
-// plain lists the types in t, with these for objects and arrays.
-func plain(t types, objects, arrays *node) []*node {
-	if t&(t-1) == 0 { // the usual case, without a list of its own
-		switch t {
-		case typeObject:
-			return []*node{objects}
-		case typeArray:
-			return []*node{arrays}
+// typeFor returns the union of the types in t, with these for objects and arrays.
+func typeFor(t types, objects, arrays *node) *node {
+	switch t { // mostly it is one
+	case typeString:
+		return primitives[0]
+	case typeNumber:
+		return primitives[1]
+	case typeBoolean:
+		return primitives[2]
+	case typeObject:
+		return objects
+	case typeArray:
+		return arrays
+	case typeNull:
+		return nullType
+	case typeAll:
+		if objects == anyObject && arrays == anyArray {
+			return anything
 		}
 	}
 	list := make([]*node, 0, 6)
@@ -92,7 +97,7 @@ func plain(t types, objects, arrays *node) []*node {
 	if t&typeNull != 0 {
 		list = append(list, nullType)
 	}
-	return list
+	return unite(list)
 }
 
 // unite returns the union of the parts. `unknown` takes everything else in, but is kept

@@ -94,8 +94,8 @@ func (c compiled) report(t *testing.T, files map[string]string) {
 	}
 }
 
-// corpusTool is a tool of a real MCP server. The corpus has the schemas of 1,705 tools
-// without descriptions.
+// corpusTool is a tool of a real MCP server. The corpus has 1,705 tools, 836 of them with
+// an input schema and 71 with one of their output. All prose was taken out of it.
 type corpusTool struct {
 	Server, Name, Description string
 	Input, Output             json.RawMessage
@@ -200,12 +200,12 @@ func TestTypes(t *testing.T) {
 	}
 	compile(t, files).report(t, files)
 	t.Logf("%+v", counts)
-	if counts.Inputs < 6000 || counts.Refused < 1500 || counts.Outputs < 500 || counts.Hard < 400 {
+	if counts.Schemas < 800 || counts.Inputs < 4500 || counts.Refused < 1500 || counts.Outputs < 500 || counts.Hard < 400 {
 		t.Errorf("too few values were checked: %+v", counts)
 	}
 }
 
-type counts struct{ Inputs, Refused, Outputs, Hard, HardRefused int }
+type counts struct{ Schemas, Inputs, Refused, Outputs, Hard, HardRefused int }
 
 func toolsFile(t *testing.T, path string) []corpusTool {
 	raw, err := os.ReadFile(path)
@@ -239,6 +239,11 @@ func checkServer(t *testing.T, s Server, counts *counts) string {
 		if s.Identifier != identifier(s.Identifier) {
 			t.Fatal(s.Identifier)
 		}
+		if len(m.Input) == 0 {
+			fmt.Fprintf(&b, "%s(); %s({ a: [null] });\n", call, call)
+			continue
+		}
+		counts.Schemas++
 		g := newGenerator(t, m.Input, int64(i))
 		accepted, refused := g.inputs(6)
 		for _, v := range accepted {
