@@ -53,6 +53,9 @@ type Surface struct {
 	Functions []byte
 	// MCP has such a line for each path under MCP, by path.
 	MCP []byte
+	// Down has a line `<name> <reason>` for each server that failed to start, under the name
+	// that it would have; the reason is a JSON string.
+	Down []byte
 	// Files are those of MCP servers, by path; none if there are no servers.
 	Files []PackedFile
 	// Largest is how many bytes the longest of the first three has when it is not packed.
@@ -103,10 +106,23 @@ func (c *Catalog) newSurface() Surface {
 		List:      pack(list.Bytes()),
 		Functions: pack(functions),
 		MCP:       pack(mcp),
+		Down:      pack(down(c.opts.Unavailable)),
 		Files:     c.serverFiles(),
 		Largest:   max(list.Len(), len(functions), len(mcp)),
 	}
 }
+
+// down gives the names of servers that failed to start, each with the reason.
+func down(servers []Unavailable) []byte {
+	var b bytes.Buffer
+	for _, s := range servers {
+		fmt.Fprintf(&b, "%s %s\n", identifier(s.Name, "server"), encode(cut(s.Reason, maxReason)))
+	}
+	return b.Bytes()
+}
+
+// maxReason bounds what is said of a server that failed to start, in bytes.
+const maxReason = 500
 
 // lines gives the names that tools have, each with its id.
 func lines(tools []*Tool, name func(*Tool) string) []byte {

@@ -539,19 +539,20 @@ func (ix *index) rank(q query, n int) []ranked {
 		}
 		s.now = s.now[:0]
 	}
+	var found []ranked
 	// A tool that answers to all of the query beats one that answers to one rare
 	// word of it.
 	for _, tool := range s.tools {
 		score := s.total[tool] * float32(math.Sqrt(float64(s.asked[tool]/asked)))
 		s.total[tool], s.asked[tool] = 0, 0
-		q.found = insert(q.found, ranked{tool, score}, n+reranked)
+		found = insert(found, ranked{tool, score}, n+reranked)
 	}
 	s.tools = s.tools[:0]
-	for i := range q.found {
-		q.found[i].score *= ix.closeness(q, q.found[i].tool)
+	for i := range found {
+		found[i].score *= ix.closeness(q, found[i].tool)
 	}
-	slices.SortFunc(q.found, byScore)
-	return q.found[:min(n, len(q.found))]
+	slices.SortFunc(found, byScore)
+	return found[:min(n, len(found))]
 }
 
 // reranked is how many tools more than asked for are looked at closely.

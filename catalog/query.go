@@ -13,7 +13,6 @@ const (
 	phraseWeight  = 0.8 // one that a phrase stands for
 	relatedWeight = 0.5 // one that is only related to the one that was asked for
 	formWeight    = 0.8 // another form of it
-	splitWeight   = 0.7 // a part of it
 	typoWeight    = 0.6 // one that it may be a slip for
 	actWeight     = 0.7 // one that says what to do, not with what
 	faintWeight   = 0.2 // one of faintWords
@@ -27,7 +26,6 @@ type query struct {
 	groups []group
 	act    act
 	meant  map[int32]meaning // term → the word of the query that it stands for
-	found  []ranked
 }
 
 // group is one word of a query: the terms that may stand for it.
@@ -176,7 +174,7 @@ func (q *query) add(g group) {
 	}
 }
 
-// narrow leaves the rarest words.
+// narrow leaves the rarest words, in their order.
 func (q *query) narrow() {
 	if len(q.groups) <= maxGroups {
 		return

@@ -241,6 +241,25 @@ func TestStem(t *testing.T) {
 	}
 }
 
+// The words of a schema are those of its properties and of theirs, whatever else
+// stands in it.
+func TestSchemaWords(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"description":"A b.","enum":["x",1,null,{"y":"z"}],"type":"string"},"c":true}}`:                           "a|A b.|x|c",
+		` { "type" : "object" , "properties" : { "p\u0061\"th" : { "properties" : { "in" : { "properties" : { "out" : {} } } } } } } `: `pa"th|in`,
+		`{"description":"Of all.","$defs":{"d":{"properties":{"no":{}}}},"items":[{"properties":{"no":{}}}],"properties":{}}`:          "Of all.",
+		`{"properties":{"a":{"description":["x",{"description":"y"}],"enum":"e","default":"]}\""},"b":{"enum":[]}}}`:                   "a|x|e|b",
+		`{"properties":[{"no":1}],"enum":{"no":"no"}}`:                                                                                 "", `true`: "", `{}`: "", ` {"properties":"no"} `: "",
+	} {
+		var words []string
+		r := schemaReader{text: schema, word: func(_ field, w string) { words = append(words, w) }}
+		r.value(aSchema, 1)
+		if got := strings.Join(words, "|"); got != want {
+			t.Errorf("%s: %s, want %s", schema, got, want)
+		}
+	}
+}
+
 func TestSentences(t *testing.T) {
 	for text, want := range map[string]string{
 		"One that is long. Two.": "One that is long|Two.", "One\nTwo\n\nThree": "One|Two|Three", "e.g. this": "e.g. this", "": "", ".": ".",

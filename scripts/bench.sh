@@ -31,6 +31,7 @@ awk '
 		if (ns >= 1e3) return sprintf("%.2f µs", ns / 1e3)
 		return sprintf("%.1f ns", ns)
 	}
+	/^BenchmarkSearchQuality/ { next } # below
 	/^Benchmark/ {
 		name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
 		mean = "-"; more = ""
@@ -42,6 +43,20 @@ awk '
 		n++
 	}
 	END { if (!n) print "  (no Go benchmark ran)" }
+' "$dir/go.txt"
+
+# How well, not how fast: the shares come from b.ReportMetric.
+awk '
+	/^BenchmarkSearchQuality\// {
+		name = $1; sub(/^BenchmarkSearchQuality\//, "", name); sub(/-[0-9]+$/, "", name)
+		split(name, part, "/")
+		for (i = 3; i < NF; i += 2) value[$(i + 1)] = $i
+		if (!n++) {
+			print "\nSearch quality on catalog/testdata/search"
+			printf "  %-10s %8s  %-5s %9s %9s %9s\n", "difficulty", "queries", "by", "recall@1", "recall@8", "MRR"
+		}
+		printf "  %-10s %8d  %-5s %9.3f %9.3f %9.3f\n", part[1], value["queries"], part[2], value["recall@1"], value["recall@8"], value["MRR"]
+	}
 ' "$dir/go.txt"
 
 echo

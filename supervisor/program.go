@@ -92,7 +92,7 @@ func surface(c *catalog.Catalog) []workerproto.Message {
 		return nil
 	}
 	s := c.Surface()
-	ms := []workerproto.Message{&workerproto.Surface{Tools: s.List, Functions: s.Functions, MCP: s.MCP}}
+	ms := []workerproto.Message{&workerproto.Surface{Tools: s.List, Functions: s.Functions, MCP: s.MCP, Down: s.Down}}
 	for _, f := range s.Files {
 		ms = append(ms, &workerproto.File{Path: f.Path, Description: f.Description, Bytes: uint32(f.Bytes), Text: f.Text})
 	}

@@ -72,7 +72,7 @@ var kinds = map[Type]kind{
 	TypeResume:     {"resume", false, envelope, func() Message { return new(Resume) }},
 	TypeResumePart: {"resume part", false, MaxPart + envelope, func() Message { return new(ResumePart) }},
 	TypePark:       {"park", false, envelope, func() Message { return new(Park) }},
-	TypeSurface:    {"surface", false, 3*MaxTools + envelope, func() Message { return new(Surface) }},
+	TypeSurface:    {"surface", false, 4*MaxTools + envelope, func() Message { return new(Surface) }},
 	TypeFile:       {"file", false, MaxFile + 2*MaxName + envelope, func() Message { return new(File) }},
 	TypeNamespaces: {"namespaces", false, MaxScopes + envelope, func() Message { return new(Namespaces) }},
 	TypeReady:      {"ready", true, maxText, func() Message { return new(Ready) }},
@@ -111,6 +111,7 @@ type Surface struct {
 	Tools     []byte `msgpack:"tools"`     // ALL_TOOLS: JSON array of compact catalog entries
 	Functions []byte `msgpack:"functions"` // a line `<name> <id>` for each convenience function; the id is a JSON string
 	MCP       []byte `msgpack:"mcp"`       // such a line for each path under MCP
+	Down      []byte `msgpack:"down"`      // a line `<name> <reason>` for each server that failed to start; the reason is a JSON string
 }
 
 // File is the command that brings a declaration file. Files come behind Surface.
@@ -353,7 +354,8 @@ func (m *Parked) check() string { return "" }
 func (m *Resumed) check() string { return "" }
 
 func (m *Surface) check() string {
-	return first(atMost("tools", len(m.Tools), MaxTools), atMost("functions", len(m.Functions), MaxTools), atMost("mcp", len(m.MCP), MaxTools))
+	return first(atMost("tools", len(m.Tools), MaxTools), atMost("functions", len(m.Functions), MaxTools), atMost("mcp", len(m.MCP), MaxTools),
+		atMost("down", len(m.Down), MaxTools))
 }
 
 func (m *File) check() string {

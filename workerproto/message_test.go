@@ -19,7 +19,7 @@ var samples = []Message{
 		Source: []byte("text('hi')\r\n\x00"), Language: "typescript",
 		BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, TruncateOutput: true, MaxPending: 1040, Namespaces: true,
 	},
-	&Surface{Tools: []byte(`[{"id":"client:app:echo"}]`), Functions: []byte("echo \"client:app:echo\"\n"), MCP: []byte("github.createIssue \"mcp:github:create_issue\"\n")},
+	&Surface{Tools: []byte(`[{"id":"client:app:echo"}]`), Functions: []byte("echo \"client:app:echo\"\n"), MCP: []byte("github.createIssue \"mcp:github:create_issue\"\n"), Down: []byte("linear \"exited\"\n")},
 	&File{Path: "mcp/github.d.ts", Description: "MCP server \"github\"", Bytes: 33, Text: []byte("declare namespace MCP.github {}\n")},
 	&Namespaces{Scopes: []byte(`[{"name":"calendar","value":{"o":[["list",{"t":true}]]}}]`)},
 	&Start{Source: []byte("\xff\xfe"), BudgetMillis: 1<<32 - 1, MemoryBytes: 1<<64 - 1},
@@ -146,7 +146,7 @@ func TestEmptyAndNilBytesAreTheSame(t *testing.T) {
 func TestEveryBodyHoldsItsLargestMessage(t *testing.T) {
 	for _, m := range []Message{
 		&Start{Source: make([]byte, MaxSource), Language: "typescript"},
-		&Surface{Tools: make([]byte, MaxTools), Functions: make([]byte, MaxTools), MCP: make([]byte, MaxTools)},
+		&Surface{Tools: make([]byte, MaxTools), Functions: make([]byte, MaxTools), MCP: make([]byte, MaxTools), Down: make([]byte, MaxTools)},
 		&File{Path: long(MaxName), Description: long(MaxName), Text: make([]byte, MaxFile)},
 		&Namespaces{Scopes: make([]byte, MaxScopes)},
 		&Missed{Name: long(MaxName)},

@@ -56,7 +56,7 @@ func parse(schema json.RawMessage) *jsontree.Node {
 func build(root *jsontree.Node, input bool, nodes int) *node {
 	b := builder{root: root, input: input, room: nodes}
 	if input && root.Kind == jsontree.Object && read(root).types&typeObject != 0 {
-		if n := b.build(typeObject); n != nothing {
+		if n := b.build(typeObject); n.types != 0 {
 			return n
 		}
 		// Not what a tool should ask for, but what it does.

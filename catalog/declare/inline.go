@@ -8,9 +8,6 @@ import (
 	"github.com/openclaw/codemode-supervisor/catalog/internal/jsontree"
 )
 
-// inlineNodes is enough for what fits on a line that a model reads.
-const inlineNodes = 300
-
 // Inline renders the type of what schema accepts on one line, in at most max bytes, for
 // search hits and a prompt's index: `{ owner: string; labels?: string[]; … }`. Required
 // properties come first, and one that has a default is optional. "…" stands for optional
@@ -34,7 +31,8 @@ func Inline(schema json.RawMessage, max int) string {
 }
 
 func inline(root *jsontree.Node, max int) string {
-	b := builder{root: root, input: true, brief: true, room: inlineNodes}
+	// What is not looked at would not have fit.
+	b := builder{root: root, input: true, brief: true, room: min(300+max, maxNodes)}
 	n := b.build(typeAll)
 	for _, depth := range []int{math.MaxInt, 1} {
 		if text, ok := shorten(n, max, depth); ok {

@@ -144,6 +144,12 @@ func TestMCPServers(t *testing.T) {
 	// Only the index, where no server is there (SPEC 7.9).
 	res = s.Exec(t.Context(), supervisor.Program{Catalog: catalogOf(t, catalog.Options{Unavailable: c.Unavailable()}), Code: `[typeof MCP, (await API.list("mcp")).map(f => f.path), (await API.list()).length]`})
 	completed(t, res, `["undefined",["mcp/index.d.ts"],1]`)
+	for _, c := range []*catalog.Catalog{c, catalogOf(t, catalog.Options{Unavailable: c.Unavailable()})} {
+		res = s.Exec(t.Context(), supervisor.Program{Catalog: c, Executor: exec, Code: `await MCP.linear.listIssues({})`})
+		if !strings.Contains(res.Error, "MCP.linear is not available") || !strings.Contains(res.Error, "status 1") {
+			t.Errorf("a call of a server that is down: %s", res.Error)
+		}
+	}
 }
 
 // SPEC 7.4: API needs no call: it is in no count and no trajectory, and no limit of calls is its.

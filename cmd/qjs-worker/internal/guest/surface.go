@@ -18,6 +18,7 @@ type Surface struct {
 	Tools     Packed // ALL_TOOLS: a JSON array of compact entries; empty is none
 	Functions Packed // a line `<name> <id>` for each convenience function; the id is a JSON string
 	MCP       Packed // such a line for each path under MCP
+	Down      Packed // a line `<name> <reason>` for each server that failed to start; the reason is a JSON string
 	Files     []File
 }
 
@@ -64,8 +65,11 @@ func (p *Packed) Text() []byte {
 
 // lines gives the table that the prelude calls by this name.
 func (s *Surface) lines(table string) []byte {
-	if table == "MCP" {
+	switch table {
+	case "MCP":
 		return s.MCP.Text()
+	case "down":
+		return s.Down.Text()
 	}
 	return s.Functions.Text()
 }

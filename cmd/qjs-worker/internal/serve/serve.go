@@ -68,7 +68,7 @@ func (l *loop) see(command workerproto.Message) bool {
 		if l.surface != nil {
 			return false
 		}
-		l.surface = &guest.Surface{Tools: guest.Packed{Data: m.Tools}, Functions: guest.Packed{Data: m.Functions}, MCP: guest.Packed{Data: m.MCP}}
+		l.surface = &guest.Surface{Tools: guest.Packed{Data: m.Tools}, Functions: guest.Packed{Data: m.Functions}, MCP: guest.Packed{Data: m.MCP}, Down: guest.Packed{Data: m.Down}}
 		return true
 	case *workerproto.File:
 		if l.surface == nil {

@@ -128,7 +128,16 @@ const advise = (message) => {
 	const end = " is not defined";
 	if (!endsWith(message, end)) return noAdvice;
 	const name = stringSlice(message, 0, message.length - end.length);
-	const hint = habits[name];
+	let hint = habits[name];
+	if (name === "MCP") {
+		const down = host.names("down", ""); // why there is no server at all
+		for (let at = 0; at < down.length; ) {
+			const end = indexOf(down, "\n", at);
+			const server = stringSlice(down, at, end);
+			hint += "; MCP." + server + " is not available: " + jsonParse(host.find("down", server));
+			at = end + 1;
+		}
+	}
 	if (hint !== undefined) return { __proto__: null, suggestions: noAdvice.suggestions, hint };
 	let globals = "";
 	const keys = ownKeys(G);
@@ -154,6 +163,8 @@ const adviseMember = () => {
 	const mcp = startsWith(missed, "MCP.");
 	const names = nearest(mcp ? "MCP" : "tools", stringSlice(missed, dot + 1), "");
 	const inner = indexOf(missed, ".", dot + 1);
+	const down = mcp && inner < 0 ? host.find("down", stringSlice(missed, dot + 1)) : "";
+	if (down !== "") return { __proto__: null, suggestions: noAdvice.suggestions, hint: "the MCP server " + missed + " is not available in this run: " + jsonParse(down) };
 	const lists = !mcp ? "tools.search(query) finds tools, and \"name\" in tools tells whether one is there"
 		: inner < 0 ? "await API.read(\"mcp/index.d.ts\") lists the servers"
 		: "await API.read(\"mcp/" + stringSlice(missed, dot + 1, inner) + ".d.ts\") lists its functions";
