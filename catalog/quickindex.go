@@ -29,7 +29,10 @@ func (c *Catalog) QuickIndex(limit int) string {
 		if i < len(ordered)-1 || len(left) > 0 {
 			reserve = maxRest
 		}
-		line, ok := t.indexLine(room - reserve)
+		line, ok := "", false
+		if len(left) < maxSkipped {
+			line, ok = t.indexLine(room - reserve)
+		}
 		if !ok {
 			left = append(left, t)
 			continue
@@ -43,8 +46,14 @@ func (c *Catalog) QuickIndex(limit int) string {
 	return strings.Join(kept, "")
 }
 
-// maxRest is how long the last line may be, in characters.
-const maxRest = 160
+const (
+	// maxRest is how long the last line may be, in characters.
+	maxRest = 160
+
+	// maxSkipped is how many lines are skipped before the rest is left out unseen: what a line
+	// takes is known when it is rendered.
+	maxSkipped = 300
+)
 
 func rest(left []*Tool) string {
 	mcp := 0

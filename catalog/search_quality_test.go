@@ -13,8 +13,8 @@ import (
 )
 
 // searchQuery is a question of testdata/search/queries.json, with the tools that
-// answer it. The queries of the split "held" were not looked at when weights and
-// word lists were chosen.
+// answer it. Queries were written before weights and word lists were chosen; these were
+// not tuned on the split "held", though one hand wrote both.
 type searchQuery struct {
 	Query      string
 	Relevant   []string

@@ -31,7 +31,7 @@ awk '
 		if (ns >= 1e3) return sprintf("%.2f µs", ns / 1e3)
 		return sprintf("%.1f ns", ns)
 	}
-	/^BenchmarkSearchQuality/ { next } # below
+	/^BenchmarkSearchQuality/ { n++; next } # below
 	/^Benchmark/ {
 		name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
 		mean = "-"; more = ""

@@ -110,6 +110,7 @@ type file struct {
 	names     map[string]bool // of types that the file declares
 	room      int             // bytes that are left besides the short forms
 	elsewhere string          // where the types are that did not fit
+	misses    int             // functions that did not fit
 	said      bool
 }
 
@@ -196,8 +197,15 @@ func (m *method) short() string {
 // smallNodes is what is left of a type that has no room in full.
 const smallNodes = 120
 
+// maxMisses is how many functions may be too long for the room that is left. Those behind
+// are not tried any more: to see that one does not fit it has to be rendered.
+const maxMisses = 8
+
 // function writes a function with its comment and types, if there is room.
 func (f *file) function(m *method, indent int) bool {
+	if f.misses == maxMisses {
+		return false
+	}
 	start := len(f.p.b)
 	for _, nodes := range []int{maxNodes, smallNodes} {
 		d := newDeclaration(m.Method, nodes)
@@ -214,5 +222,6 @@ func (f *file) function(m *method, indent int) bool {
 			delete(f.names, name)
 		}
 	}
+	f.misses++
 	return false
 }

@@ -18,6 +18,7 @@ func comment(text string, max int) string {
 	space := false
 	for _, r := range text {
 		switch {
+		case ' ' < r && r <= '~': // most of most text; the tables are slow
 		case unicode.IsSpace(r), unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
 			space = len(b) > 0
 			continue
