@@ -575,7 +575,7 @@ const (
 	allAsked    = 0.3  // all of whose words were asked for
 	nextAsked   = 0.1  // two of whose words stand together in the query too
 	sameAct     = 0.06 // that says it does what was asked
-	otherAct    = -0.1
+	otherAct    = -0.15
 	unasked     = -0.2 // that deletes, though nobody asked for it
 	readsAnyway = 0.05 // that reads, when nothing was said
 )

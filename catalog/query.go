@@ -153,6 +153,9 @@ func (ix *index) parse(text string) query {
 			}
 		}
 	}
+	if q.act == actNone && len(words) > 0 && questions[words[0].text] {
+		q.act = actRead
+	}
 	if q.act == actNone {
 		q.act = hint
 	}
@@ -167,6 +170,9 @@ func (ix *index) parse(text string) query {
 	}
 	return q
 }
+
+// questions begin with these if they ask to be told, not to be helped.
+var questions = wordSet("are did does has have is was were what when where which who whose")
 
 func (q *query) add(g group) {
 	if len(g.terms) > 0 {
