@@ -101,7 +101,7 @@ func TestSearchHit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"id":"openclaw:core:web_search","name":"web_search","description":"Search the web and return titles, addresses and snippets.","source":"openclaw","callable":"tools.web_search(…)"}]`
+	want := `[{"id":"openclaw:core:web_search","name":"web_search","description":"Search the web and return titles, addresses and snippets.","source":"openclaw","callable":"tools.web_search(…)","input":"{ query?: string; count?: number; freshness?: string }"}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -211,6 +211,50 @@ func FuzzSearch(f *testing.F) {
 		again, _ := c.Search(query, nil)
 		if err == nil && (len(hits) > 8 || !slices.Equal(hits, again)) || err != nil && len(query) <= MaxQueryBytes {
 			t.Errorf("Search(%q) = %v, %v, then %v", query, names(hits), err, names(again))
+		}
+	})
+}
+
+// Whatever schema and text Build has let through can be indexed and shown: it all happens inside
+// of the supervisor.
+func FuzzIndex(f *testing.F) {
+	for _, seed := range []string{
+		`{"properties":{"a b":{"description":"x","enum":["y",1,null,{"z":[]}]}}}`, `true`, ` { "properties" : [ 1 , {} ] } `, `{"properties":{"properties":{"properties":{"properties":{}}}}}`,
+		`{"description":["a",["b"]],"enum":"x"}`, `{"":{"\"":"\\"},"properties":null}`, `{"enum":{"a":"b"},"properties":{"x":true,"\u0000":false}}`,
+	} {
+		f.Add(seed, "Does things. To a.b and\nmore.", "get_x")
+	}
+	f.Fuzz(func(t *testing.T, schema, description, name string) {
+		entries := []Entry{
+			{Name: name, Source: Client, Description: description, Parameters: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)},
+			{Name: name, Source: MCP, SourceName: description, Description: description, Parameters: json.RawMessage(schema)}, {Name: "x", Source: Client},
+		}
+		c, _, err := Build(entries, Options{Unavailable: []Unavailable{{Name: name, Reason: description}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hits, err := c.Search("x "+name+" "+cut(description, 1000), nil); err == nil {
+			if _, err := json.Marshal(hits); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.QuickIndex(2000)
+		for _, file := range c.ToolFiles() {
+			if _, err := c.ToolFile(file.Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.API("", "", true); err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range c.MCP() {
+			server, _, _ := strings.Cut(tool.Path(), ".")
+			if raw, err := c.API(server, "", true); err != nil || !json.Valid(raw) {
+				t.Fatalf("%s, %v", raw, err)
+			}
+		}
+		if denied := (Policy{Deny: []string{"*" + cut(name, 100) + "*"}}).Apply(entries); len(denied) != len(entries) {
+			t.Fatal("entries were lost")
 		}
 	})
 }

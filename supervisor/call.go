@@ -178,8 +178,19 @@ func toolIDOf(c *call) string {
 	return c.named()
 }
 
-// perform runs one call on its own goroutine.
+// perform runs one call on its own goroutine. What panics, in the executor or on the way to
+// it, costs this call.
 func (r *run) perform(c *call) (value json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.s.opts.Logger.Error("a nested call panicked", "run", r.id, "tool", toolIDOf(c), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			started := "no"
+			if c.started.Load() {
+				started = "unknown"
+			}
+			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", toolIDOf(c)), Started: started}
+		}
+	}()
 	if r.p.Catalog == nil {
 		return nil, &ToolError{Message: fmt.Sprintf("unknown tool %.100q: this run has no tools", c.named()), Code: codeUnknownTool, Started: "no"}
 	}
@@ -225,7 +236,7 @@ func (r *run) target(c *call) (t namespace.Target, err error) {
 }
 
 // execute hands a checked call to the gateway.
-func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value json.RawMessage, err error) {
+func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (json.RawMessage, error) {
 	if r.p.Executor == nil {
 		return nil, &ToolError{Message: fmt.Sprintf("tool %q has nobody to run it", tool.ID), Started: "no"}
 	}
@@ -241,12 +252,8 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (value
 	if err := r.beginCall(c); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			r.s.opts.Logger.Error("a tool's executor panicked", "run", r.id, "tool", tool.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			value, err = nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", tool.ID), Started: "unknown"}
-		}
-	}()
+	var value json.RawMessage
+	var err error
 	call := &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input, run: r, call: c}
 	if starter, ok := r.p.Executor.(Starter); ok {
 		run := starter.Start(call)

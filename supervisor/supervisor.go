@@ -187,6 +187,9 @@ func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 	if fail != nil {
 		r.finish(&end{fail: fail})
 	} else {
+		if p.Catalog != nil {
+			s.wg.Go(p.Catalog.Warm) // while the worker starts
+		}
 		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(r.source)})
 		r.busy.Store(true)
 		s.add(r)
