@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog/internal/jsontree"
@@ -79,8 +80,8 @@ type Catalog struct {
 	header  string // mcp/index.d.ts
 	files   toolFiles
 
-	indexOnce sync.Once
-	index     *index // of native; made by the first search
+	indexing sync.Mutex
+	index    atomic.Pointer[index] // of native; made by Warm
 }
 
 // Tool is one entry of a catalog. The fields of its [Entry] must not be changed.

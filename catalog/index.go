@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"math"
 	"slices"
@@ -79,7 +80,8 @@ type posting struct {
 	worth float32
 }
 
-func newIndex(tools []*Tool) *index {
+// newIndex makes the index of tools, or nil if ctx ends meanwhile.
+func newIndex(ctx context.Context, tools []*Tool) *index {
 	ix := &index{
 		terms:  map[string]int32{},
 		names:  make([][]int32, len(tools)),
@@ -90,12 +92,18 @@ func newIndex(tools []*Tool) *index {
 	ix.sums.New = func() any { return newSums(len(tools)) }
 	b := indexer{index: ix, chunks: map[string]chunkTerms{}, shared: map[sentence]int{}, owners: map[string][]int32{}}
 	for i, t := range tools {
+		if ctx.Err() != nil {
+			return nil
+		}
 		b.first(int32(i), t)
 	}
 	for owner, list := range b.owners {
 		b.owners[owner] = b.ownerWords(owner, list)
 	}
 	for i, t := range tools {
+		if ctx.Err() != nil {
+			return nil
+		}
 		b.second(int32(i), t)
 	}
 	ix.idf = make([]float32, len(ix.postings))

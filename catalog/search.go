@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,9 +53,9 @@ func (c *Catalog) Search(query string, limit json.RawMessage) ([]Hit, error) {
 	if len(query) > MaxQueryBytes {
 		return nil, fmt.Errorf("the query of tools.search has %d bytes, at most %d are possible", len(query), MaxQueryBytes)
 	}
-	c.Warm()
+	c.Warm(context.Background())
 	hits := []Hit{}
-	for _, i := range c.index.find(query, n) {
+	for _, i := range c.index.Load().find(query, n) {
 		t := c.native[i]
 		h := Hit{Tool: t, Callable: t.Callable(), Input: t.inputHint()}
 		if len(t.OutputSchema) > 0 {
@@ -65,10 +66,19 @@ func (c *Catalog) Search(query string, limit json.RawMessage) ([]Hit, error) {
 	return hits, nil
 }
 
-// Warm makes what the first search would have to make: about 40 µs a tool. It may be called
-// at any time, by anybody.
-func (c *Catalog) Warm() {
-	c.indexOnce.Do(func() { c.index = newIndex(c.native) })
+// Warm makes what the first search would have to make, which takes about 40 µs a tool. It may
+// be called at any time, by anybody. If ctx ends first, that is left to the search.
+func (c *Catalog) Warm(ctx context.Context) {
+	if c.index.Load() != nil {
+		return
+	}
+	c.indexing.Lock()
+	defer c.indexing.Unlock()
+	if c.index.Load() == nil {
+		if ix := newIndex(ctx, c.native); ix != nil {
+			c.index.Store(ix)
+		}
+	}
 }
 
 func (c *Catalog) limit(raw json.RawMessage) (int, error) {

@@ -45,7 +45,7 @@ func realisticCatalog(b *testing.B, n int) *Catalog {
 func BenchmarkIndex(b *testing.B) {
 	c := realisticCatalog(b, 10_000)
 	for b.Loop() {
-		newIndex(c.native)
+		newIndex(b.Context(), c.native)
 	}
 }
 

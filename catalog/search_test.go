@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -213,6 +214,23 @@ func FuzzSearch(f *testing.F) {
 			t.Errorf("Search(%q) = %v, %v, then %v", query, names(hits), err, names(again))
 		}
 	})
+}
+
+// An index that is given up half way is made by whoever needs it.
+func TestWarm(t *testing.T) {
+	c, _ := searchData(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if c.Warm(over); c.index.Load() != nil {
+		t.Error("it was made although nobody waits")
+	}
+	if hits, err := c.Search("web_search", nil); err != nil || len(hits) == 0 {
+		t.Errorf("%v, %v", hits, err)
+	}
+	made := c.index.Load()
+	if c.Warm(t.Context()); made == nil || c.index.Load() != made {
+		t.Error("it is made twice")
+	}
 }
 
 // Whatever schema and text Build has let through can be indexed and shown: it all happens inside

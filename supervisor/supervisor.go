@@ -188,7 +188,7 @@ func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 		r.finish(&end{fail: fail})
 	} else {
 		if p.Catalog != nil {
-			s.wg.Go(p.Catalog.Warm) // while the worker starts
+			s.wg.Go(func() { p.Catalog.Warm(s.ctx) }) // while the worker starts
 		}
 		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(r.source)})
 		r.busy.Store(true)
