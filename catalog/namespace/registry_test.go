@@ -100,6 +100,7 @@ func TestRegister(t *testing.T) {
 		{"prototype", "p", func(n *Namespace) { n.GlobalName = "__proto__" }, "would hide a built-in"},
 		{"other hosts'", "p", func(n *Namespace) { n.GlobalName = "process" }, "would hide a built-in"},
 		{"private", "p", func(n *Namespace) { n.GlobalName = "__codemode_value" }, "kept for code mode"},
+		{"the gateway's", "p", func(n *Namespace) { n.GlobalName = "__openclawHost" }, "kept for code mode"},
 		{"long description", "p", func(n *Namespace) { n.Description = strings.Repeat("é", 2001) }, "its description has 2001 characters"},
 		{"long prompt", "p", func(n *Namespace) { n.Prompt = strings.Repeat("x", 2001) }, "its prompt has 2001 characters"},
 		{"broken prompt", "p", func(n *Namespace) { n.Prompt = "\xff" }, "its prompt is not UTF-8"},

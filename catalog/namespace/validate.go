@@ -19,11 +19,11 @@ const (
 	maxGlobalNameBytes = 128                // it begins every path
 	maxTextRunes       = 2000               // the model reads it in every turn
 	maxRequiredTools   = 256
-
-	// privatePrefix begins the names that the worker adds to cells
-	// (cmd/qjs-worker/internal/cell).
-	privatePrefix = "__codemode"
 )
+
+// privatePrefixes begin the names that the worker adds to cells
+// (cmd/qjs-worker/internal/cell), and those that the gateway keeps for itself.
+var privatePrefixes = []string{"__codemode", "__openclaw"}
 
 // reservedWords cannot be the name of a variable, in sloppy code, strict code or modules
 // (ECMA-262 section 12.7.2), or mean something else inside the function that a cell is
@@ -117,8 +117,8 @@ func checkGlobalName(name string) error {
 		return fmt.Errorf("its global name %q is a reserved word of JavaScript; choose another", name)
 	case taken[name]:
 		return fmt.Errorf("its global name %q would hide a built-in; choose another", name)
-	case strings.HasPrefix(name, privatePrefix):
-		return fmt.Errorf("its global name %q begins with %s, which is kept for code mode itself; choose another", name, privatePrefix)
+	case slices.ContainsFunc(privatePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }):
+		return fmt.Errorf("its global name %q begins with %s, which are kept for code mode itself; choose another", name, strings.Join(privatePrefixes, " or "))
 	}
 	return nil
 }
