@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/openclaw/codemode-supervisor/catalog/declare"
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // Unavailable is an MCP server that failed to start, and why.
@@ -21,17 +22,11 @@ type server struct {
 	tools      []*Tool // by id
 }
 
-// The words that no identifier may be (ECMA-262 section 12.7.2, those of strict mode too).
-var reservedWords = strings.Fields(`
-	arguments await break case catch class const continue debugger default delete do else enum eval export extends false
-	finally for function if implements import in instanceof interface let new null package private protected public return
-	static super switch this throw true try typeof undefined var void while with yield`)
-
 // What a server, and what a tool of a server, is never called (SPEC 7.1). The index has a
 // file of its own beside those of the servers.
 var (
-	reservedServers = slices.Concat([]string{"index"}, objectMembers, reservedWords)
-	reservedMethods = slices.Concat([]string{"resources", "prompts"}, objectMembers, reservedWords)
+	reservedServers = slices.Concat([]string{"index"}, objectMembers)
+	reservedMethods = slices.Concat([]string{"resources", "prompts"}, objectMembers)
 )
 
 // identifier turns a name into camelCase: create_issue → createIssue, chrome-devtools →
@@ -43,10 +38,10 @@ func identifier(name, fallback string) string {
 	first, start := true, true // of the words, of a word
 	for _, r := range name {
 		switch {
-		case !wordRune(r) || !identifierPart(r):
+		case !wordRune(r) || !words.IdentifierPart(r):
 			start = true
 			continue
-		case b.Len() == 0 && !identifierStart(r):
+		case b.Len() == 0 && !words.IdentifierStart(r):
 			continue
 		case start && first:
 			r = unicode.ToLower(r)
@@ -67,10 +62,10 @@ func identifier(name, fallback string) string {
 type identifiers map[string]int
 
 // take returns name, or name with the first number from 2 that makes it one that is neither
-// taken nor reserved.
+// taken nor reserved: by the language or by the list. Without a list nothing is.
 func (taken identifiers) take(name string, reserved []string) string {
 	free, n := name, max(2, taken[name])
-	for ; taken[free] > 0 || slices.Contains(reserved, free); n++ {
+	for ; taken[free] > 0 || reserved != nil && words.Reserved[free] || slices.Contains(reserved, free); n++ {
 		free = name + strconv.Itoa(n)
 	}
 	taken[free] = max(2, taken[free])

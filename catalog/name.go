@@ -2,8 +2,8 @@ package catalog
 
 import (
 	"slices"
-	"strings"
-	"unicode"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // reserved are the names that no convenience function may hide: what `tools`
@@ -18,43 +18,10 @@ var objectMembers = []string{
 	"__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
 }
 
-// ConvenienceName turns a tool's name into a JavaScript identifier: a character
-// that cannot stand there becomes `_`, and what cannot come first gets `_` in
-// front (SPEC 6.4). Letters of all scripts stay. Words such as `delete` are
-// returned as they are: a member may have them for a name. The result is empty
-// only for an empty name.
-func ConvenienceName(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		switch {
-		case i == 0 && !identifierStart(r) && identifierPart(r):
-			b.WriteByte('_')
-			b.WriteRune(r)
-		case identifierPart(r):
-			b.WriteRune(r)
-		default:
-			b.WriteByte('_')
-		}
-	}
-	return b.String()
-}
-
-// identifierStart and identifierPart are ECMAScript's IdentifierStartChar and
-// IdentifierPartChar (ECMA-262 section 12.7; Unicode's ID_Start and ID_Continue).
-func identifierStart(r rune) bool {
-	return r == '$' || r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start) && !patternSyntax(r)
-}
-
-func identifierPart(r rune) bool {
-	return identifierStart(r) || r == '\u200c' || r == '\u200d' ||
-		unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue) && !patternSyntax(r)
-}
-
-// patternSyntax are the characters that Unicode takes out of ID_Start and
-// ID_Continue again (UAX #31).
-func patternSyntax(r rune) bool {
-	return unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space)
-}
+// ConvenienceName turns a tool's name into the JavaScript identifier that it is called by, if
+// nothing else is: [words.Identifier] (SPEC 6.4). Words such as `delete` are returned as they
+// are: a member may have them for a name.
+func ConvenienceName(name string) string { return words.Identifier(name) }
 
 // nameFunctions gives each tool its convenience function, where exactly one tool
 // has a claim to the name.

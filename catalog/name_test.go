@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // SPEC 6.4: names of convenience functions.
@@ -66,7 +68,7 @@ func FuzzConvenienceName(f *testing.F) {
 			t.Fatalf("ConvenienceName(%q) = %q", name, got)
 		}
 		for i, r := range got {
-			if !identifierPart(r) || i == 0 && !identifierStart(r) {
+			if !words.IdentifierPart(r) || i == 0 && !words.IdentifierStart(r) {
 				t.Fatalf("ConvenienceName(%q) = %q: %q cannot stand at %d", name, got, r, i)
 			}
 		}

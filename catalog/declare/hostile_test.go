@@ -77,7 +77,7 @@ func hostileSchema(r *rand.Rand, depth int) any {
 
 func hostileServer(r *rand.Rand, id int, methods int) Server {
 	s := Server{Identifier: fmt.Sprintf("h%d", id), Name: hostile(r, 6)}
-	names := []string{"Result", "Content", "$api2", "Promise", "Record", "größe", "名前", "_", "await", "undefined", "type", "a\u200db", "HostileRecursive", "any", "string", "MCP", "Tools", "eval"}
+	names := []string{"Result", "Content", "$api2", "Promise", "Record", "größe", "名前", "_", "async", "undefined", "type", "a\u200db", "HostileRecursive", "any", "string", "MCP", "Tools", "of"}
 	for i := range methods {
 		m := Method{Path: []string{fmt.Sprintf("m%d", i)}, Name: hostile(r, 4), Description: hostile(r, 20)}
 		if i < len(names) {

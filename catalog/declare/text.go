@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // comment makes text fit for one line of a comment, in at most max bytes or a little more:
@@ -205,38 +207,19 @@ func name(s string) string {
 // identifier returns s, or what can be made of it if it is no identifier or a reserved
 // word. Callers give identifiers; this is for the day that one does not.
 func identifier(s string) string {
-	if reserved[s] {
-		return s + "_"
-	}
-	if isIdentifier(s) {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		start := r == '$' || r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start)
-		part := start || r == '\u200c' || r == '\u200d' || unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)
-		switch {
-		case !part || unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space) && r != '$' && r != '_':
-			b.WriteByte('_')
-		case i == 0 && !start:
-			b.WriteByte('_')
-			b.WriteRune(r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	if b.Len() == 0 {
+	switch id := words.Identifier(s); {
+	case id == "":
 		return "_"
+	case words.Reserved[id]:
+		return id + "_"
+	default:
+		return id
 	}
-	return b.String()
 }
 
-var reserved = set("break case catch class const continue debugger default delete do else enum export extends false finally for " +
-	"function if import in instanceof new null return super switch this throw true try typeof var void while with")
-
-func set(words string) map[string]bool {
+func set(text string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+	for _, w := range strings.Fields(text) {
 		m[w] = true
 	}
 	return m

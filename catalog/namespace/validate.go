@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 const (
@@ -24,14 +25,6 @@ const (
 // privatePrefixes begin the names that the worker adds to cells
 // (cmd/qjs-worker/internal/cell), and those that the gateway keeps for itself.
 var privatePrefixes = []string{"__codemode", "__openclaw"}
-
-// reservedWords cannot be the name of a variable, in sloppy code, strict code or modules
-// (ECMA-262 section 12.7.2), or mean something else inside the function that a cell is
-// (arguments).
-var reservedWords = set(`
-	arguments await break case catch class const continue debugger default delete do else enum eval export extends
-	false finally for function if implements import in instanceof interface let new null package private protected
-	public return static super switch this throw true try typeof var void while with yield`)
 
 // taken are the globals of the guest, those of ECMAScript and of other hosts that it
 // lacks on purpose (SPEC 4.6: code asks for them to find out where it runs), and what
@@ -113,7 +106,7 @@ func checkGlobalName(name string) error {
 		return fmt.Errorf("its global name has %d bytes, at most %d are possible", len(name), maxGlobalNameBytes)
 	case catalog.ConvenienceName(name) != name:
 		return fmt.Errorf("its global name %q is no JavaScript identifier; %q would be one", name, catalog.ConvenienceName(name))
-	case reservedWords[name]:
+	case words.Reserved[name]:
 		return fmt.Errorf("its global name %q is a reserved word of JavaScript; choose another", name)
 	case taken[name]:
 		return fmt.Errorf("its global name %q would hide a built-in; choose another", name)

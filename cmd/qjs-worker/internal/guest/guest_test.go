@@ -127,6 +127,12 @@ func newRun(t testing.TB) *run {
 
 func newRunWith(t testing.TB, cfg engine.Config, limit int64) *run {
 	t.Helper()
+	return start(t, cfg, limit, guest.Options{Surface: surface(t, catalog)})
+}
+
+// start makes a guest.
+func start(t testing.TB, cfg engine.Config, limit int64, opts guest.Options) *run {
+	t.Helper()
 	mod, err := module()
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +142,7 @@ func newRunWith(t testing.TB, cfg engine.Config, limit int64) *run {
 		t.Fatal(err)
 	}
 	h := &fakeHost{}
-	g, err := guest.New(mod, image, cfg, h, limit, guest.Options{Surface: surface(t, catalog)})
+	g, err := guest.New(mod, image, cfg, h, limit, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

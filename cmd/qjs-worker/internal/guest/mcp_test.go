@@ -25,26 +25,12 @@ const servers = `[
 
 func mcpRun(t *testing.T, scopes string) *run {
 	t.Helper()
-	mod, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := startImage()
-	if err != nil {
-		t.Fatal(err)
-	}
 	see := surface(t, servers)
 	see.Files = []guest.File{
 		{Path: "mcp/index.d.ts", Description: "servers", Bytes: 10, Text: guest.Packed{Data: []byte("// índex\n")}},
 		{Path: "mcp/github.d.ts", Description: "GitHub", Bytes: 32, Text: guest.Packed{Data: []byte("declare namespace MCP.github {}\n")}},
 	}
-	h := &fakeHost{}
-	g, err := guest.New(mod, image, engine.Config{}, h, memoryLimit, guest.Options{Surface: see, Scopes: []byte(scopes)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.VM().Close() })
-	return &run{t, g, h}
+	return start(t, engine.Config{}, memoryLimit, guest.Options{Surface: see, Scopes: []byte(scopes)})
 }
 
 // SPEC 7.1, 7.2: what calls under MCP ask the host for.
@@ -260,35 +246,21 @@ func TestManyTools(t *testing.T) {
 		functions.WriteString("f" + name(i) + ` "client:app:f` + name(i) + "\"\n")
 		mcp.WriteString("big.f" + name(i) + ` "mcp:big:f` + name(i) + "\"\n")
 	}
-	mod, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := startImage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &fakeHost{}
 	packer, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pack := func(text string) guest.Packed { return guest.Packed{Data: packer.EncodeAll([]byte(text), nil)} }
 	see := guest.Surface{Tools: pack("[" + strings.Repeat(`{"id":"x"},`, 9999) + `{"id":"x"}]`), Functions: pack(functions.String()), MCP: pack(mcp.String())}
-	g, err := guest.New(mod, image, engine.Config{}, h, 8<<20, guest.Options{Surface: see})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.VM().Close()
-	r := &run{t, g, h}
+	r := start(t, engine.Config{}, 8<<20, guest.Options{Surface: see})
 	if err := r.body(`tools.f00000(); tools.f09999(); MCP.big.f05000(); return [Object.keys(MCP.big).length, "f10000" in tools, ALL_TOOLS.length]`); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.outcome(); got != `[10001,false,10000]` {
 		t.Errorf("got %s", got)
 	}
-	if h.calls[1].Tool != "client:app:f09999" || h.calls[2].Tool != "big.f05000" {
-		t.Errorf("calls %v", h.calls)
+	if r.host.calls[1].Tool != "client:app:f09999" || r.host.calls[2].Tool != "big.f05000" {
+		t.Errorf("calls %v", r.host.calls)
 	}
 }
 

@@ -237,31 +237,17 @@ func TestUnknownTool(t *testing.T) {
 
 // Names that catalogs should not send as functions do no harm. SPEC 6.4
 func TestOddFunctionNames(t *testing.T) {
-	mod, err := module()
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := startImage()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &fakeHost{}
-	g, err := guest.New(mod, image, config, h, memoryLimit, guest.Options{Surface: surface(t, `[
+	r := start(t, config, memoryLimit, guest.Options{Surface: surface(t, `[
 		{"id":"1","name":"then","fn":"then"},{"id":"2","name":"call","fn":"call"},{"id":"3","name":"__proto__","fn":"__proto__"},
 		{"id":"4","name":"x","fn":"x"},{"id":"5","name":"x","fn":"x"}]`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.VM().Close()
-	r := &run{t, g, h}
 	if err := r.body(`tools.x(); tools.call("y"); return [Object.keys(tools), tools.then === undefined]`); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.outcome(); got != `[["search","describe","call","x"],true]` {
 		t.Errorf("got %s", got)
 	}
-	if h.calls[0].Tool != "4" || h.calls[1].Tool != "y" {
-		t.Errorf("calls: %v", h.calls)
+	if r.host.calls[0].Tool != "4" || r.host.calls[1].Tool != "y" {
+		t.Errorf("calls: %v", r.host.calls)
 	}
 }
 
