@@ -259,12 +259,15 @@ func (c *Catalog) ToolFile(path string) (File, error) {
 			}
 		}
 	}
-	known := make([]words.Candidate, 0, len(byName))
-	for name := range byName {
-		known = append(known, words.Candidate{Name: name, Show: "tools/" + name + ".d.ts"})
+	suggest := func() []string {
+		known := make([]words.Candidate, 0, len(byName))
+		for name := range byName {
+			known = append(known, words.Candidate{Name: name, Show: "tools/" + name + ".d.ts"})
+		}
+		return words.Nearest(name, maxSuggestions, known)
 	}
 	return File{}, &LookupError{
-		Name: cut(strings.ToValidUTF8(path, "\ufffd"), 80), Suggestions: words.Nearest(name, 3, known),
+		Name: cut(strings.ToValidUTF8(path, "\ufffd"), 80), suggest: suggest,
 		hint: `API.list("tools") lists the files`, denied: c.Denied(name),
 	}
 }
@@ -309,7 +312,7 @@ func (c *Catalog) API(serverName, tool string, schema bool) (json.RawMessage, er
 	chosen := s.choose(tool)
 	if len(chosen) == 0 {
 		return nil, &LookupError{
-			Name: "MCP." + serverName + "." + cut(strings.ToValidUTF8(tool, "\ufffd"), 80), Suggestions: c.suggestMCP(serverName+"."+tool, 3),
+			Name: "MCP." + serverName + "." + cut(strings.ToValidUTF8(tool, "\ufffd"), 80), suggest: func() []string { return c.suggestMCP(serverName + "." + tool) },
 			hint: "MCP." + serverName + ".$api() lists its functions", denied: c.Denied("MCP." + serverName + "." + tool),
 		}
 	}

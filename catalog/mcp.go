@@ -125,7 +125,7 @@ func (c *Catalog) ResolveMCP(path string) (*Tool, error) {
 		return t, nil
 	}
 	return nil, &LookupError{
-		Name: "MCP." + cut(strings.ToValidUTF8(path, "\ufffd"), 80), Suggestions: c.suggestMCP(path, 3),
+		Name: "MCP." + cut(strings.ToValidUTF8(path, "\ufffd"), 80), suggest: func() []string { return c.suggestMCP(path) },
 		hint: "API.read(\"mcp/index.d.ts\") lists the servers", denied: c.Denied("MCP." + path),
 	}
 }

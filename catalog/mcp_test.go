@@ -106,7 +106,7 @@ func TestResolveMCP(t *testing.T) {
 			t.Errorf("ResolveMCP(%q) = %v, %v", path, tool, err)
 			continue
 		}
-		if len(suggestions) > 0 && !slices.Contains(lookup.Suggestions, suggestions[0]) {
+		if len(suggestions) > 0 && !slices.Contains(lookup.Suggestions(), suggestions[0]) {
 			t.Errorf("ResolveMCP(%q): %v, want %s", path, err, suggestions)
 		}
 	}

@@ -15,19 +15,34 @@ type LookupError struct {
 	Name string
 	// Candidates are ids of all tools that have the name; empty if there is none.
 	Candidates []string
-	// Suggestions are at most three ids, or expressions, of tools that may have been meant.
-	Suggestions []string
 
-	hint   string // how to find tools, where that is not tools.search
-	denied []string
+	suggest func() []string // nil: there is nothing to suggest
+	hint    string          // how to find tools, where that is not tools.search
+	denied  []string
 }
+
+// Suggestions returns at most three ids, or expressions, of tools that may have been meant.
+// They are made anew at each call, and with thousands of tools that takes tens of
+// milliseconds: who answers to code that is not trusted asks for them a bounded number of
+// times.
+func (e *LookupError) Suggestions() []string {
+	if e.suggest == nil {
+		return nil
+	}
+	return e.suggest()
+}
+
+// Short returns the error without suggestions.
+func (e *LookupError) Short() string { return e.text(nil) }
 
 // Denied returns the ids of tools that policy took out of the catalog and that the name
 // would have found. It is for the audit; the text of the error does not depend on it.
 func (e *LookupError) Denied() []string { return e.denied }
 
-// Error returns the whole story, with what to do next.
-func (e *LookupError) Error() string {
+// Error returns the whole story, with what to do next, [LookupError.Suggestions] among it.
+func (e *LookupError) Error() string { return e.text(e.Suggestions()) }
+
+func (e *LookupError) text(suggestions []string) string {
 	if n := len(e.Candidates); n > 0 {
 		listed := e.Candidates[:min(n, 8)]
 		text := fmt.Sprintf("%d tools are called %q; use the id of one: %s", n, e.Name, quoteAll(listed))
@@ -38,12 +53,12 @@ func (e *LookupError) Error() string {
 	}
 	text := fmt.Sprintf("there is no tool %q", e.Name)
 	switch {
-	case e.hint != "" && len(e.Suggestions) > 0:
-		return text + "; did you mean " + strings.Join(e.Suggestions, " or ") + "? " + e.hint
+	case e.hint != "" && len(suggestions) > 0:
+		return text + "; did you mean " + strings.Join(suggestions, " or ") + "? " + e.hint
 	case e.hint != "":
 		return text + "; " + e.hint
-	case len(e.Suggestions) > 0:
-		return text + "; did you mean " + quoteAll(e.Suggestions) + "?"
+	case len(suggestions) > 0:
+		return text + "; did you mean " + quoteAll(suggestions) + "?"
 	}
 	return text + "; find tools with tools.search(query) or in ALL_TOOLS"
 }
@@ -69,14 +84,16 @@ func (c *Catalog) Resolve(idOrName string) (*Tool, error) {
 	case t != nil:
 		e.hint = "tools of MCP servers are called through MCP: " + t.Callable()
 	default:
-		e.Suggestions = c.suggest(idOrName, 3)
+		e.suggest = func() []string { return c.suggest(idOrName) }
 	}
 	return nil, e
 }
 
+const maxSuggestions = 3
+
 // suggest returns the ids of the tools whose names are most like what was asked for, best
 // first.
-func (c *Catalog) suggest(asked string, limit int) []string {
+func (c *Catalog) suggest(asked string) []string {
 	name := asked
 	if i := strings.LastIndexByte(asked, ':'); i >= 0 && i+1 < len(asked) {
 		name = asked[i+1:]
@@ -88,15 +105,15 @@ func (c *Catalog) suggest(asked string, limit int) []string {
 			known[i].Bonus = 0.1 // the right owner
 		}
 	}
-	if near := words.Nearest(name, limit, known); len(near) > 0 {
+	if near := words.Nearest(name, maxSuggestions, known); len(near) > 0 {
 		return near
 	}
-	return c.suggestMCP("."+name, limit)
+	return c.suggestMCP("." + name)
 }
 
 // suggestMCP returns expressions that call the MCP tools whose paths are most like the one
 // that was asked for, best first.
-func (c *Catalog) suggestMCP(path string, limit int) []string {
+func (c *Catalog) suggestMCP(path string) []string {
 	_, method, _ := strings.Cut(path, ".")
 	known := make([]words.Candidate, len(c.mcp))
 	for i, t := range c.mcp {
@@ -106,7 +123,7 @@ func (c *Catalog) suggestMCP(path string, limit int) []string {
 			known[i].Bonus = 0.1
 		}
 	}
-	return words.Nearest(method, limit, known)
+	return words.Nearest(method, maxSuggestions, known)
 }
 
 func quoteAll(words []string) string {

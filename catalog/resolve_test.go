@@ -54,7 +54,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("Resolve(%.40q) = %v, %v; want a *LookupError", tt.asked, tool, err)
 			continue
 		}
-		if diff := cmp.Diff([][]string{tt.candidates, tt.suggestions}, [][]string{lookup.Candidates, lookup.Suggestions}); diff != "" {
+		if diff := cmp.Diff([][]string{tt.candidates, tt.suggestions}, [][]string{lookup.Candidates, lookup.Suggestions()}); diff != "" {
 			t.Errorf("Resolve(%.40q): %v (-want +got):\n%s", tt.asked, err, diff)
 		}
 		if len(err.Error()) > 1000 {

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 func names(hits []Hit) []string {
@@ -275,17 +273,6 @@ func FuzzIndex(f *testing.F) {
 			t.Fatal("entries were lost")
 		}
 	})
-}
-
-func TestSplit(t *testing.T) {
-	for text, want := range map[string]string{
-		"createIssue": "create issue", "GitHub": "git hub", "HTTPServer": "http server", "r2_list": "r 2 list", "k8s": "k 8 s",
-		"get-user.name": "get user name", "listIDs": "list ids", "Straße": "straße", "web天气": "web 天气", "": "", "!?": "",
-	} {
-		if got := strings.Join(words.Split(text), " "); got != want {
-			t.Errorf("words.Split(%q) = %q, want %q", text, got, want)
-		}
-	}
 }
 
 func TestStem(t *testing.T) {

@@ -202,8 +202,7 @@ func (r *run) perform(c *call) (value json.RawMessage, err error) {
 	}
 	target, err := r.target(c)
 	if err != nil {
-		r.audited(c.ref, c.named(), err)
-		return nil, notStarted(codeUnknownTool, err)
+		return nil, r.unknown(c.ref, c.named(), err)
 	}
 	if c.method == "describe" {
 		return target.Tool.Describe(), nil
@@ -332,23 +331,42 @@ func (r *run) api(c *call) (json.RawMessage, error) {
 		err = fmt.Errorf("API has no %.40q", c.tool)
 	}
 	if err != nil {
-		r.audited(c.ref, "API "+strings.Trim(ask.Path+" "+ask.Server+"."+ask.Tool, " ."), err)
-		return nil, notStarted(codeUnknownTool, err)
+		return nil, r.unknown(c.ref, "API "+strings.Trim(ask.Path+" "+ask.Server+"."+ask.Tool, " ."), err)
 	}
 	return value, nil
 }
 
-// audited notes that a lookup failed because policy denies what it would have found.
-func (r *run) audited(ref, asked string, err error) {
+// maxSuggested is how many wrong names of a run are answered with suggestions: to compare a
+// name with those of ten thousand tools takes tens of milliseconds of our time, and the
+// guest's names cost it nothing.
+const maxSuggested = 32
+
+// unknown is the refusal of what a lookup did not find. If that is so because policy denies it,
+// the audit learns of it.
+func (r *run) unknown(ref, asked string, err error) *ToolError {
 	var lookup *catalog.LookupError
-	if errors.As(err, &lookup) {
-		r.audit(ref, asked, lookup.Denied())
+	if !errors.As(err, &lookup) {
+		return notStarted(codeUnknownTool, err)
 	}
+	r.audit(ref, asked, lookup.Denied())
+	if r.wrong.Add(1) > maxSuggested {
+		return &ToolError{Message: lookup.Short(), Code: codeUnknownTool, Started: "no"}
+	}
+	return notStarted(codeUnknownTool, lookup)
 }
+
+// maxAudited is how many attempts of a run are noted one by one: a loop must not fill a disk.
+const maxAudited = 256
 
 // audit says that a cell asked for tools that policy denies (SPEC 6.5). The cell is not told.
 func (r *run) audit(ref, asked string, denied []string) {
 	for _, id := range denied {
+		if n := r.denied.Add(1); n > maxAudited {
+			if n == maxAudited+1 {
+				r.s.opts.Logger.Warn("a cell asked for tools that policy denies more often than is noted", "run", r.id, "noted", maxAudited)
+			}
+			return
+		}
 		r.s.opts.Logger.Warn("a cell asked for a tool that policy denies", "run", r.id, "tool", id, "asked", clip(printable(asked), 100))
 		r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: ref, ToolID: id, Status: "denied"})
 	}

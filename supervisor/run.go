@@ -38,8 +38,10 @@ type run struct {
 	source  string // until the first leg has it
 	scopes  scopes
 	ledger  ledger
-	written chan uint64 // ids of results that the worker has taken
-	gate    gate        // to the leg's worker
+	wrong   atomic.Int32 // lookups that found nothing
+	denied  atomic.Int32 // attempts on denied tools
+	written chan uint64  // ids of results that the worker has taken
+	gate    gate         // to the leg's worker
 	budget  workerproto.Budget
 	output  []Item   // since the last result that was taken
 	emitter *emitter // nil if nobody listens

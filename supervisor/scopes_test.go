@@ -100,6 +100,42 @@ func TestForgedCalls(t *testing.T) {
 	}
 }
 
+// SPEC 15.5: wrong names cost the supervisor a bounded amount of comparing, and of log.
+func TestFloodOfWrongNames(t *testing.T) {
+	var forged [][3]string
+	for range 300 {
+		forged = append(forged, [3]string{"call", "ecoh", "{}"}, [3]string{"call", "open-up", "{}"})
+	}
+	source, err := json.Marshal(forged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := fakeWith(t, "forges", Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var called []string
+	p := Program{Code: string(source)}
+	p.Catalog, p.Executor = hiddenTools(t, &called)
+	res := s.Exec(t.Context(), p)
+	var answers []string
+	if err := json.Unmarshal(res.Value, &answers); err != nil {
+		t.Fatalf("%s", res.JSON())
+	}
+	suggested := 0
+	for _, a := range answers {
+		if strings.Contains(a, "did you mean") {
+			suggested++
+		} else if !strings.Contains(a, "there is no tool") {
+			t.Errorf("got %s", a)
+		}
+	}
+	if suggested == 0 || suggested > maxSuggested {
+		t.Errorf("%d names were compared with the catalog, want some, and %d at most", suggested, maxSuggested)
+	}
+	if n := strings.Count(log.String(), "policy denies"); n != maxAudited+1 || !strings.Contains(log.String(), "more often than is noted") {
+		t.Errorf("%d lines in the log, want %d", n, maxAudited+1)
+	}
+}
+
 // The honest way goes through the same door.
 func TestNamespaceCall(t *testing.T) {
 	s := fake(t, "forges")
