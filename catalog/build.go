@@ -157,6 +157,7 @@ func (b *builder) add(e Entry) {
 			return
 		}
 		e.Name = string(e.Operation)
+		e.Annotations.ReadOnly = true // by MCP's definition of all of them
 		if len(e.Parameters) == 0 {
 			e.Parameters = json.RawMessage(operationInput[e.Operation])
 		}

@@ -160,6 +160,9 @@ func TestOperations(t *testing.T) {
 		t.Errorf("%q (-want +got):\n%s", warnings, diff)
 	}
 	tool := c.MCP()[0]
+	if !tool.Annotations.ReadOnly {
+		t.Error("a read that may not be repeated")
+	}
 	if _, err := tool.CheckInput(json.RawMessage(`{}`)); err == nil {
 		t.Error("a read without uri")
 	}
