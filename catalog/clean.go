@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -78,6 +80,71 @@ func (c *cleaner) keywords(s map[string]any, root bool) {
 	}
 	c.nullable(s)
 	c.patterns(s)
+	c.malformed(s)
+}
+
+// Keywords that the compiler refuses, and all of the schema with them, if their values are of
+// another kind. Without them the rest still helps.
+var (
+	countKeywords  = []string{"maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties", "maxContains", "minContains"}
+	numberKeywords = []string{"maximum", "minimum", "multipleOf"}
+)
+
+// malformed drops such keywords. Names that are required twice are required.
+func (c *cleaner) malformed(s map[string]any) {
+	drop := func(k string) {
+		c.warnf("the keyword %s is ignored: its value %s is not one that it can have", k, cut(string(encode(s[k])), 60))
+		delete(s, k)
+	}
+	if list, ok := s["required"]; ok {
+		if names, ok := texts(list); ok {
+			slices.Sort(names)
+			unique := []any{}
+			for _, name := range slices.Compact(names) {
+				unique = append(unique, name)
+			}
+			s["required"] = unique
+		} else {
+			drop("required")
+		}
+	}
+	for _, k := range countKeywords {
+		n, ok := s[k].(json.Number)
+		if f, err := n.Float64(); s[k] != nil && (!ok || err != nil || f < 0 || f != math.Trunc(f)) {
+			drop(k)
+		}
+	}
+	for _, k := range numberKeywords {
+		if _, ok := s[k].(json.Number); s[k] != nil && !ok {
+			drop(k)
+		}
+	}
+	for _, k := range mapKeywords {
+		m, ok := s[k].(map[string]any)
+		if s[k] != nil && !ok {
+			drop(k)
+			continue
+		}
+		for name, sub := range m {
+			_, object := sub.(map[string]any)
+			_, boolean := sub.(bool)
+			_, names := texts(sub)
+			if !object && !boolean && !(k == "dependencies" && names) {
+				c.warnf("%s of %s is ignored: it is no schema", cut(name, 60), k)
+				delete(m, name)
+			}
+		}
+	}
+}
+
+// texts gives the elements of a list of texts.
+func texts(v any) (list []string, ok bool) {
+	items, ok := v.([]any)
+	for _, item := range items {
+		s, text := item.(string)
+		list, ok = append(list, s), ok && text
+	}
+	return list, ok
 }
 
 func knownDraft(uri string) bool {

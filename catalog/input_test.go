@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -330,4 +331,66 @@ func FuzzCheckInput(f *testing.F) {
 			t.Fatalf("schema %q: %q became %q, which became %q, %v", schema, input, got, again, err)
 		}
 	})
+}
+
+// SPEC 6.7: a pattern that takes linear time may still take long: the product of text and pattern.
+func TestLinearPatternsAreTimed(t *testing.T) {
+	long := strings.Repeat("a", 4<<20)
+	for _, pattern := range []string{`[a-z]{1000}x`, `(?:a?){1000}x`, `(?:a|b|c|ab|bc){300}x`} {
+		c, _ := build(t, Entry{Name: "x", Source: Client, Parameters: json.RawMessage(`{"properties":{"s":{"pattern":` + strconv.Quote(pattern) + `}}}`)})
+		tool := c.All()[0]
+		if _, err := tool.CheckInput(json.RawMessage(`{"s":"` + long + `"}`)); err == nil || !strings.Contains(err.Error(), "takes too long") {
+			t.Errorf("%s on %d bytes: %v", pattern, len(long), err)
+		}
+		if _, err := tool.CheckInput(json.RawMessage(`{"s":"abc"}`)); err == nil || strings.Contains(err.Error(), "takes too long") {
+			t.Errorf("%s on a short text: %v", pattern, err)
+		}
+	}
+	// Both ways to match say the same.
+	for _, source := range []string{`^[a-z]+$`, `b`, `^$`, `[é-ü]`, `x{3}$`} {
+		p, err := (&work{}).compilePattern(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timed := *p.(*pattern)
+		timed.size = 1 << 30
+		for _, text := range []string{"", "abc", "ABC", "é", "axxx", "xxxa", "a\u2028b"} {
+			if a, b := p.MatchString(text), timed.MatchString(text); a != b {
+				t.Errorf("%s on %q: %t by the string, %t by the reader", source, text, a, b)
+			}
+		}
+	}
+}
+
+// SPEC 6.9: a keyword whose value cannot be costs that keyword.
+func TestMalformedKeywords(t *testing.T) {
+	for schema, refused := range map[string]bool{
+		`{"required":["a","a"],"properties":{"a":{"type":"string"}}}`:                      true,
+		`{"required":"a","properties":{"b":{"type":"string"}}}`:                            true, // by b
+		`{"properties":{"b":{"type":"string","minLength":"x","maxLength":-1}}}`:            true,
+		`{"properties":{"a":5,"b":{"type":"string","maximum":"x","required":true}}}`:       true,
+		`{"properties":[],"$defs":{"x":1},"type":"object","minProperties":1.5,"items":{}}`: false,
+		`{"dependencies":{"b":["c"],"d":5}}`:                                               true,
+	} {
+		var warned []Warning
+		c, _, err := Build([]Entry{{Name: "x", Source: Client, Parameters: json.RawMessage(schema)}}, Options{Warn: func(w Warning) { warned = append(warned, w) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.All()[0].CheckInput(json.RawMessage(`{"b":5}`)); (err != nil) != refused {
+			t.Errorf("%s: %v, want a refusal: %t; warned %v", schema, err, refused, warned)
+		}
+		if strings.Contains(fmt.Sprint(warned), "cannot be used") {
+			t.Errorf("%s: the whole schema was dropped: %v", schema, warned)
+		}
+	}
+	for schema, want := range map[string]string{
+		`{"properties":{"b":{"minItems":2}}}`: "expected at least 2 items, got 1", `{"properties":{"b":{"maxItems":0}}}`: "expected at most 0 items, got 1",
+		`{"minProperties":2}`: "expected at least 2 fields, got 1", `{"properties":{"s":{"minLength":1}},"required":["s"]}`: "missing",
+	} {
+		c, _ := build(t, Entry{Name: "x", Source: Client, Parameters: json.RawMessage(schema)})
+		if _, err := c.All()[0].CheckInput(json.RawMessage(`{"b":[1]}`)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", schema, err, want)
+		}
+	}
 }

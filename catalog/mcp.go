@@ -171,30 +171,46 @@ type block struct {
 }
 
 // MCPResult gives any JSON the form of an MCP tool's result. Of one that has it, content,
-// structuredContent and isError stay, and _meta with all else goes. Any other value becomes
-// text, and structured content if it is an object. The result of protocol 2024-10-07 is
-// understood.
+// structuredContent and isError stay, and _meta with all else goes; missing or wrong content
+// is made of the rest. Any other value becomes text, and structured content if it is an
+// object. The result of protocol 2024-10-07 is understood.
 func MCPResult(value json.RawMessage) json.RawMessage {
 	object := members(value)
 	if old, ok := object["toolResult"]; ok && object["content"] == nil {
-		return MCPResult(old)
+		value, object = old, members(old)
 	}
-	if content := object["content"]; isContent(content) {
-		r := callResult{Content: content, IsError: string(object["isError"]) == "true"}
-		if s := object["structuredContent"]; string(s) != "null" {
-			r.StructuredContent = s
+	content, structured := object["content"], object["structuredContent"]
+	if string(structured) == "null" {
+		structured = nil
+	}
+	failed := string(object["isError"]) == "true"
+	switch {
+	case isContent(content):
+	case failed && len(content) > 0, len(structured) > 0:
+		text := content
+		if len(text) == 0 {
+			text = structured
+		}
+		content = textContent(text)
+	case failed:
+		content = json.RawMessage("[]")
+	default:
+		r := callResult{Content: textContent(value)}
+		if object != nil {
+			r.StructuredContent = value
 		}
 		return encode(r)
 	}
+	return encode(callResult{content, structured, failed})
+}
+
+// textContent is a value as content: a text as it is, all else as JSON.
+func textContent(value json.RawMessage) json.RawMessage {
 	text := string(value)
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) != nil {
 		text = string(value)
 	}
-	r := callResult{Content: encode([]block{{"text", text}})}
-	if object != nil {
-		r.StructuredContent = value
-	}
-	return encode(r)
+	return encode([]block{{"text", text}})
 }
 
 // MCPError is the result of a tool that failed, as MCP servers give it: to the cell it is a

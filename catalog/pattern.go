@@ -2,9 +2,12 @@ package catalog
 
 import (
 	"fmt"
+	"io"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,12 +29,13 @@ const (
 type pattern struct {
 	source string
 	linear *regexp.Regexp  // set where Go's engine means the same
+	size   int             // of the linear program
 	full   *regexp2.Regexp // else
 	work   *work
 }
 
 // compilePattern is the engine for the schema compiler. Patterns that mean the
-// same to Go's engine use it: it takes linear time and needs no clock.
+// same to Go's engine use it: it takes linear time.
 func (w *work) compilePattern(source string) (jsonschema.Regexp, error) {
 	if len(source) > maxPatternBytes {
 		return nil, fmt.Errorf("a pattern of %d bytes, at most %d are possible", len(source), maxPatternBytes)
@@ -39,7 +43,7 @@ func (w *work) compilePattern(source string) (jsonschema.Regexp, error) {
 	p := &pattern{source: source, work: w}
 	if portable(source) {
 		if re, err := regexp.Compile(source); err == nil {
-			p.linear = re
+			p.linear, p.size = re, programSize(source)
 			return p, nil
 		}
 	}
@@ -105,17 +109,73 @@ func (p *pattern) String() string { return p.source }
 // answer would be true.
 func (p *pattern) MatchString(s string) bool {
 	p.work.step(1 + len(s)/64)
-	if p.linear != nil {
+	if p.linear != nil && len(s) <= quickMatch/p.size {
 		return p.linear.MatchString(s)
 	}
 	if p.work.patterns > allPatternsTime {
 		panic(tooMuch{fmt.Sprintf("the pattern %s takes too long", cut(p.source, 80))})
 	}
 	start := time.Now()
+	defer func() { p.work.patterns += time.Since(start) }()
+	if p.linear != nil {
+		end := start.Add(allPatternsTime - p.work.patterns)
+		return p.linear.MatchReader(&timedReader{text: s, every: 1 + runesBetween/p.size, end: end, over: p.overtime(s)})
+	}
 	ok, err := p.full.MatchString(s)
-	p.work.patterns += time.Since(start)
 	if err != nil {
-		panic(tooMuch{fmt.Sprintf("the pattern %s takes too long on a text of %d bytes", cut(p.source, 80), len(s))})
+		panic(p.overtime(s))
 	}
 	return ok
+}
+
+func (p *pattern) overtime(s string) tooMuch {
+	return tooMuch{fmt.Sprintf("the pattern %s takes too long on a text of %d bytes", cut(p.source, 80), len(s))}
+}
+
+const (
+	// quickMatch is up to which product of text and program no clock is needed: some 30 ms.
+	quickMatch = 1 << 20
+
+	// runesBetween, by the size of the program, are read between two looks at the clock.
+	runesBetween = 1 << 16
+)
+
+// programSize is how many instructions a pattern has. Linear time is the product of them
+// and the length of the text: [a-z]{1000} has a thousand.
+func programSize(source string) int {
+	re, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return quickMatch // it did compile
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return quickMatch
+	}
+	return max(1, len(prog.Inst))
+}
+
+// timedReader gives Go's engine, which cannot be stopped otherwise, a text until the time is
+// over. Then it panics.
+type timedReader struct {
+	text  string
+	every int // runes between two looks at the clock
+	since int
+	end   time.Time
+	over  tooMuch
+}
+
+// ReadRune reads the next character.
+func (r *timedReader) ReadRune() (rune, int, error) {
+	if r.since++; r.since >= r.every {
+		r.since = 0
+		if time.Now().After(r.end) {
+			panic(r.over)
+		}
+	}
+	if r.text == "" {
+		return 0, 0, io.EOF
+	}
+	c, size := utf8.DecodeRuneInString(r.text)
+	r.text = r.text[size:]
+	return c, size, nil
 }

@@ -91,6 +91,18 @@ func (e *explainer) leaves(err *jsonschema.ValidationError) []leaf {
 		return e.bound(err, "a multiple of", k.Want)
 	case *kind.Pattern:
 		return e.one(err, fmt.Sprintf("expected a text that matches %s, got %s", cut(k.Want, 120), show(k.Got)))
+	case *kind.MinItems:
+		return e.size(err, "at least", k.Want, "item", k.Got)
+	case *kind.MaxItems:
+		return e.size(err, "at most", k.Want, "item", k.Got)
+	case *kind.MinLength:
+		return e.size(err, "at least", k.Want, "character", k.Got)
+	case *kind.MaxLength:
+		return e.size(err, "at most", k.Want, "character", k.Got)
+	case *kind.MinProperties:
+		return e.size(err, "at least", k.Want, "field", k.Got)
+	case *kind.MaxProperties:
+		return e.size(err, "at most", k.Want, "field", k.Got)
 	case *kind.FalseSchema:
 		return e.one(err, "not allowed here")
 	case *kind.UniqueItems:
@@ -128,6 +140,10 @@ func (e *explainer) bound(err *jsonschema.ValidationError, relation string, limi
 		want = strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	return e.one(err, fmt.Sprintf("expected %s %s, got %s", relation, cut(want, 40), show(e.at(err.InstanceLocation))))
+}
+
+func (e *explainer) size(err *jsonschema.ValidationError, relation string, want int, what string, got int) []leaf {
+	return e.one(err, fmt.Sprintf("expected %s %s, got %d", relation, count(want, what), got))
 }
 
 // branches explains an anyOf or oneOf that nothing fits. If all branches want
