@@ -1,9 +1,21 @@
-// Package surface is what a model sees of code mode: the texts of exec and wait (SPEC 2.5).
+// Package surface is what a model sees of code mode, and what stands between its call and the
+// cell (SPEC 2):
 //
-//	exec := surface.Exec(surface.View{Catalog: c, Namespaces: registry.Visible(c), Limits: l})
+//	d, err := surface.Decide(surface.Run{Global: codeMode, Entries: tools}) // off, no tools, engaged
+//	tools := d.Definitions.Render(surface.Anthropic, true)                  // exec and wait
+//	err = d.CheckPayload(payload, surface.Anthropic)                        // before each request
 //
-// The texts are made of values alone: equal views give equal bytes, so that prompt caches
-// hold.
+//	in, err := surface.ParseExec(arguments, d.Limits.Languages)             // of the model's call
+//	in, err = in.Mirror()
+//	hook(in.Event(callID, surface.Identity(scope)))
+//	in, err = in.Reconcile(rewrite)
+//
+// All of it is pure: values in, values out, no I/O, nothing shared, so everything may be
+// called from any goroutine. Equal values give equal bytes, so that prompt caches hold.
+// Errors are of type *[Error] and always mean that the run or the call fails: nothing here
+// falls back to showing the hidden tools (SPEC 1.3).
+//
+// It runs nothing, calls no hook and reads no environment; the gateway does.
 package surface
 
 import (
@@ -68,13 +80,9 @@ func Wait() string {
 // guide is the part of the text that depends on the limits, and on what kinds of tools
 // there are.
 func guide(v View) string {
-	languages := []string{}
-	for _, l := range v.Limits.Languages.Names() {
-		languages = append(languages, map[string]string{"javascript": "JavaScript", "typescript": "TypeScript"}[l])
-	}
 	paragraphs := []string{
 		"Run a program in a sandbox and get its value. One program can call many tools, with loops, conditions and Promise.all, and return only what matters.",
-		"code: " + strings.Join(languages, " or ") + ", one of: statements with return; statements that end with an expression, whose value is the result; " +
+		"code: " + strings.Join(titles(v.Limits.Languages), " or ") + ", one of: statements with return; statements that end with an expression, whose value is the result; " +
 			"one expression; one function, which is called; in a Markdown fence or not. await works anywhere. Each exec starts afresh: nothing is kept.",
 		tools(v.Catalog),
 		"Output: the value (JSON), and before it what text(value), json(value) and console.log(…) emit, in order.",

@@ -18,7 +18,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/supervisor/surface"
 )
 
-var update = flag.Bool("update", false, "write testdata/exec.txt anew")
+var update = flag.Bool("update", false, "write testdata anew")
 
 var entries = []catalog.Entry{
 	{Name: "get-user", Source: catalog.Plugin, SourceName: "crm", Description: "Look a user up.", Parameters: json.RawMessage(`{"type":"object","properties":{"id":{"type":"number"}},"required":["id"]}`)},
