@@ -112,7 +112,7 @@ func Build(entries []Entry, opts Options) (*Catalog, []Warning, error) {
 	if opts.Warn == nil {
 		opts.Warn = func(Warning) {}
 	}
-	opts.Unavailable = slices.SortedFunc(slices.Values(opts.Unavailable), func(a, b Unavailable) int { return strings.Compare(a.Name, b.Name) })
+	opts.Unavailable = unavailable(opts.Unavailable)
 	b := builder{catalog: &Catalog{byID: map[string]*Tool{}, byName: map[string][]*Tool{}, byPath: map[string]*Tool{}, opts: opts}}
 	for _, e := range entries {
 		b.add(e)
@@ -162,9 +162,7 @@ func (b *builder) add(e Entry) {
 			e.Parameters = json.RawMessage(operationInput[e.Operation])
 		}
 	}
-	if e.ID == "" {
-		e.ID = ID(e.Source, e.SourceName, e.Name)
-	}
+	e.ID = e.id()
 	switch {
 	case e.Name == "":
 		b.warnf(e.ID, "left out: it has no name")

@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/openclaw/codemode-supervisor/catalog/declare"
 	"github.com/openclaw/codemode-supervisor/catalog/words"
@@ -116,13 +118,40 @@ func (c *Catalog) newSurface() Surface {
 func down(servers []Unavailable) []byte {
 	var b bytes.Buffer
 	for _, s := range servers {
-		fmt.Fprintf(&b, "%s %s\n", identifier(s.Name, "server"), encode(cut(s.Reason, maxReason)))
+		fmt.Fprintf(&b, "%s %s\n", identifier(s.Name, "server"), encode(s.Reason))
 	}
 	return b.Bytes()
 }
 
 // maxReason bounds what is said of a server that failed to start, in bytes.
 const maxReason = 500
+
+// unavailable sorts servers that failed to start by name, and makes their texts lines that can
+// be shown anywhere: reasons are often what a program wrote as it died.
+func unavailable(servers []Unavailable) []Unavailable {
+	clean := make([]Unavailable, len(servers))
+	for i, s := range servers {
+		clean[i] = Unavailable{Name: cut(oneLine(s.Name), MaxIDBytes), Reason: cut(oneLine(s.Reason), maxReason)}
+	}
+	slices.SortFunc(clean, func(a, b Unavailable) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Reason, b.Reason))
+	})
+	return clean
+}
+
+// oneLine takes out what breaks a line, drives a terminal or cannot be seen.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\ufffd"))
+	return strings.Join(strings.Fields(text), " ")
+}
 
 // lines gives the names that tools have, each with its id.
 func lines(tools []*Tool, name func(*Tool) string) []byte {

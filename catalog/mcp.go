@@ -38,7 +38,7 @@ func identifier(name, fallback string) string {
 	first, start := true, true // of the words, of a word
 	for _, r := range name {
 		switch {
-		case !wordRune(r) || !words.IdentifierPart(r):
+		case !wordRune(r) || !words.IdentifierPart(r) || r > 0xffff: // tsc knows no others as identifiers unless it is told to
 			start = true
 			continue
 		case b.Len() == 0 && !words.IdentifierStart(r):
@@ -81,30 +81,56 @@ func (e *Entry) member() string {
 	return identifier(e.Name, "tool")
 }
 
-// nameMCP gives servers and their tools the names that they have under MCP, in the order of
-// ids (SPEC 7.1).
+// namer gives what MCP servers offer the names that it has under MCP. It is asked in the
+// order of ids (SPEC 7.1).
+type namer struct {
+	taken   identifiers
+	servers map[string]string      // own name → identifier
+	methods map[string]identifiers // by own name of the server
+}
+
+func newNamer() *namer {
+	return &namer{identifiers{}, map[string]string{}, map[string]identifiers{}}
+}
+
+// name returns the identifiers of the entry's server and of the entry under it. An operation
+// that the server has already has none.
+func (n *namer) name(e *Entry) (server, member string) {
+	server, ok := n.servers[e.SourceName]
+	if !ok {
+		server = n.taken.take(identifier(e.SourceName, "server"), reservedServers)
+		n.servers[e.SourceName], n.methods[e.SourceName] = server, identifiers{}
+	}
+	methods, member := n.methods[e.SourceName], e.member()
+	switch {
+	case e.Operation == "":
+		return server, methods.take(member, reservedMethods)
+	case methods[member] > 0:
+		return server, ""
+	}
+	methods[member] = 2
+	return server, member
+}
+
+// nameMCP gives servers and their tools the names that they have under MCP.
 func (b *builder) nameMCP() {
-	c := b.catalog
-	byName := map[string]*server{}
-	servers, methods := identifiers{}, map[string]identifiers{}
+	c, names := b.catalog, newNamer()
+	servers := map[string]*server{}
 	var kept []*Tool
 	for _, t := range c.mcp {
-		s := byName[t.SourceName]
+		identifier, member := names.name(&t.Entry)
+		s := servers[identifier]
 		if s == nil {
-			s = &server{identifier: servers.take(identifier(t.SourceName, "server"), reservedServers), name: t.SourceName}
-			byName[t.SourceName] = s
-			methods[t.SourceName] = identifiers{}
+			s = &server{identifier: identifier, name: t.SourceName}
+			servers[identifier] = s
 			c.servers = append(c.servers, s)
 		}
-		name := t.member()
-		if t.Operation == "" {
-			name = methods[t.SourceName].take(name, reservedMethods)
-		} else if c.byPath[s.identifier+"."+name] != nil {
+		if member == "" {
 			b.warnf(t.ID, "left out: server %q offers %s twice", t.SourceName, t.Operation)
 			delete(c.byID, t.ID)
 			continue
 		}
-		t.path = s.identifier + "." + name
+		t.path = identifier + "." + member
 		c.byPath[t.path] = t
 		s.tools = append(s.tools, t)
 		kept = append(kept, t)

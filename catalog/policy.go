@@ -9,7 +9,8 @@ import (
 //
 // A pattern is compared with every way in which a tool can be named: its id, the id that
 // its owner and name would give it, its name, its convenience name (tools.<name>), and
-// its path under MCP (MCP.<server>.<tool>, or MCP.<server> for all of a server). In a pattern `*` stands for any text; all else,
+// its path under MCP (MCP.<server>.<tool>, or MCP.<server> for all of a server; in Deny also
+// with the number that it has where others want the same name). In a pattern `*` stands for any text; all else,
 // the case of letters too, is meant as it is.
 type Policy struct {
 	// Allow lists what is allowed. Empty means everything. Names are given by the tools'
@@ -30,7 +31,57 @@ func (p Policy) Apply(entries []Entry) []Entry {
 			judged[i].Denied = true
 		}
 	}
+	if len(p.Deny) > 0 {
+		p.denyNumbered(judged)
+	}
 	return judged
+}
+
+// maxRounds is how often names with numbers are given anew before all that want one of them
+// are denied.
+const maxRounds = 8
+
+// denyNumbered denies what a pattern means by a name that it has because others have it, too:
+// MCP.github.getUser2. With one of them gone the others move up, so it goes on until no name
+// that a cell would see is denied.
+func (p Policy) denyNumbered(judged []Entry) {
+	var left []*Entry
+	for i := range judged {
+		if e := &judged[i]; e.Source == MCP && !e.Denied {
+			left = append(left, e)
+		}
+	}
+	slices.SortStableFunc(left, func(a, b *Entry) int { return strings.Compare(a.id(), b.id()) })
+	for round := 1; ; round++ {
+		names, wanted := newNamer(), map[[2]string]bool{}
+		for _, e := range left {
+			server, member := names.name(e)
+			if matchAny(p.Deny, []string{"MCP." + server, "MCP." + server + "." + member}) {
+				e.Denied = true
+				wanted[[2]string{e.SourceName, e.member()}] = true
+			}
+		}
+		if len(wanted) == 0 {
+			return
+		}
+		left = slices.DeleteFunc(left, func(e *Entry) bool {
+			if round >= maxRounds && wanted[[2]string{e.SourceName, e.member()}] {
+				e.Denied = true
+			}
+			return e.Denied
+		})
+	}
+}
+
+// id is the one that the catalog gives the entry.
+func (e *Entry) id() string {
+	if e.ID != "" {
+		return e.ID
+	}
+	if e.Operation != "" {
+		return ID(e.Source, e.SourceName, string(e.Operation))
+	}
+	return ID(e.Source, e.SourceName, e.Name)
 }
 
 // names lists all that the entry can be called by.
@@ -109,6 +160,11 @@ func (c *Catalog) sweep() {
 }
 
 // Denied returns the ids of tools that policy denied and that go by what a cell asked for: an
-// id, a name, `tools.<name>`, `MCP.<server>` or `MCP.<server>.<tool>`. It is for the audit, and for nobody
+// id, a name, `tools.<name>`, `MCP.<server>`, `MCP.<server>.<tool>` or `mcp/<server>.d.ts`. It is for the audit, and for nobody
 // else: to a cell such a tool does not exist (SPEC 6.5).
-func (c *Catalog) Denied(asked string) []string { return c.denied[asked] }
+func (c *Catalog) Denied(asked string) []string {
+	if server, ok := strings.CutPrefix(asked, "mcp/"); ok {
+		asked = "MCP." + strings.TrimSuffix(server, ".d.ts")
+	}
+	return c.denied[asked]
+}

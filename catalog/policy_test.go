@@ -3,7 +3,9 @@ package catalog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +76,37 @@ func TestPolicy(t *testing.T) {
 		if len(again.Entries()) != len(entries) || again.Len() != c.Len() {
 			t.Errorf("%+v: built again it has %d of %d entries, %d tools", tt.policy, len(again.Entries()), len(entries), again.Len())
 		}
+	}
+}
+
+// SPEC 6.5: the names that a cell sees can be denied, those with numbers too, and then nothing has
+// them.
+func TestPolicyOfNumberedNames(t *testing.T) {
+	tool := func(server, name string) Entry { return Entry{Name: name, Source: MCP, SourceName: server} }
+	entries := []Entry{tool("s", "get-user"), tool("s", "get.user"), tool("s", "get_user"), tool("s", "delete"), tool("a-b", "run"), tool("a_b", "run"), tool("a_b", "more"), tool("s", "other")}
+	for pattern, want := range map[string][]string{
+		"MCP.s.getUser2": {"mcp:s:delete", "mcp:s:get-user", "mcp:s:other"}, // whoever moves up goes, too
+		"MCP.s.getUser3": {"mcp:s:delete", "mcp:s:get-user", "mcp:s:get.user", "mcp:s:other"},
+		"MCP.s.delete2":  {"mcp:s:get-user", "mcp:s:get.user", "mcp:s:get_user", "mcp:s:other"},
+	} {
+		c, _ := build(t, Policy{Deny: []string{pattern, "MCP.aB", "MCP.aB2"}}.Apply(entries)...)
+		if diff := cmp.Diff(want, ids(c.MCP())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pattern, diff)
+		}
+	}
+	for pattern, want := range map[string][]string{"MCP.aB2": {"mcp:a-b:run"}, "MCP.aB2.more": {"mcp:a-b:run", "mcp:a_b:run"}, "MCP.aB2.run": {"mcp:a-b:run", "mcp:a_b:more"}} {
+		c, _ := build(t, Policy{Deny: []string{pattern, "MCP.s"}}.Apply(entries)...)
+		if diff := cmp.Diff(want, ids(c.MCP())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pattern, diff)
+		}
+	}
+	var many []Entry
+	for i := range 2000 {
+		many = append(many, Entry{ID: fmt.Sprintf("mcp:s:%05d", i), Name: strings.Repeat("🚀", 1+i), Source: MCP, SourceName: "s"})
+	}
+	c, _ := build(t, Policy{Deny: []string{"MCP.s.tool2"}}.Apply(append(many, tool("s", "other")))...)
+	if diff := cmp.Diff([]string{"mcp:s:00000", "mcp:s:other"}, ids(c.MCP())); diff != "" && c.byPath["s.tool2"] != nil {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

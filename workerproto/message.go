@@ -19,7 +19,7 @@ const (
 	MaxItem         = 11 << 20 // JSON of one output item or of the value: above the largest maxOutputBytes
 	MaxError        = 11 << 20 // text of an error, for the same reason
 	MaxName         = 4096     // a tool's id or name, a search query
-	MaxMissed       = 64       // Missed events of one leg
+	MaxMissed       = 4096     // Missed events of one leg
 	MaxNote         = 1024     // what a guest says when it yields
 	MaxPart         = 1 << 20  // one part of a snapshot
 	maxText         = 64 << 10 // other texts

@@ -166,6 +166,9 @@ type offer struct {
 type owned struct{ pluginID, name string }
 
 func (r *Registry) offered(c *catalog.Catalog) []offer {
+	if c == nil {
+		return nil
+	}
 	all := r.snapshot()
 	found := ownTools(all, c)
 	var offers []offer

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Split cuts an identifier or a sentence into lower-case words: at everything
@@ -98,15 +99,14 @@ func Nearest(asked string, limit int, candidates []Candidate) []string {
 	if asked == "" || len(asked) > maxName {
 		return nil
 	}
-	words := Split(asked)
-	folded := strings.Join(words, "")
+	a := newAsked(asked)
 	type scored struct {
 		show  string
 		score float64
 	}
 	var found []scored
 	for _, c := range candidates {
-		if score := similarity(folded, words, c.Name); score+c.Bonus >= 0.5 {
+		if score := a.similarity(c.Name); score+c.Bonus >= leastScore {
 			found = append(found, scored{c.Show, score + c.Bonus})
 		}
 	}
@@ -122,48 +122,115 @@ func Nearest(asked string, limit int, candidates []Candidate) []string {
 	return best
 }
 
-// similarity compares a name with the words of another: 1 for the same letters, 0
-// for nothing in common.
-func similarity(folded string, words []string, name string) float64 {
-	theirs := Split(name[:min(len(name), maxName)])
-	joined := strings.Join(theirs, "")
-	longest := max(len(folded), len(joined))
+const (
+	leastScore = 0.5 // of what is suggested
+	leastAlike = 0.3 // of names, below which a bonus does not help them any more
+)
+
+// asked is the name that does not exist, and room to compare it with thousands.
+type asked struct {
+	words  []string
+	folded string
+	counts [256]int16 // of its bytes
+
+	name              []byte // of the candidate, folded
+	before, last, row []int
+}
+
+func newAsked(name string) *asked {
+	a := &asked{words: Split(name)}
+	a.folded = strings.Join(a.words, "")
+	for i := range len(a.folded) {
+		a.counts[a.folded[i]]++
+	}
+	for _, row := range []*[]int{&a.before, &a.last, &a.row} {
+		*row = make([]int, maxName+1)
+	}
+	return a
+}
+
+// similarity compares it with a name that exists: 1 for the same letters, 0 for nothing in
+// common.
+func (a *asked) similarity(name string) float64 {
+	a.fold(name[:min(len(name), maxName)])
+	longest := max(len(a.folded), len(a.name))
 	if longest == 0 {
 		return 0
 	}
 	letters := 0.0
-	if shortest := min(len(folded), len(joined)); shortest*2 >= longest && longest <= 128 {
-		letters = 1 - float64(editDistance(folded, joined))/float64(longest)
+	// Each byte that only one of them has takes half an edit at least: most names end here.
+	if shortest := min(len(a.folded), len(a.name)); shortest*2 >= longest && longest <= 128 && 1-float64(a.differences())/float64(2*longest) >= leastAlike {
+		letters = 1 - float64(a.distance())/float64(longest)
 	}
+	if !a.shares() {
+		return letters
+	}
+	theirs := Split(name[:min(len(name), maxName)])
 	shared := 0
-	for _, w := range words {
+	for _, w := range a.words {
 		if slices.Contains(theirs, w) {
 			shared++
 		}
 	}
-	return max(letters, 0.95*2*float64(shared)/float64(max(1, len(words)+len(theirs))))
+	return max(letters, 0.95*2*float64(shared)/float64(max(1, len(a.words)+len(theirs))))
 }
 
-// editDistance counts the bytes to insert, delete, replace or swap with the next
-// one (optimal string alignment).
-func editDistance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
+// fold puts the name's letters and digits, in lower case, into a.name.
+func (a *asked) fold(name string) {
+	a.name = a.name[:0]
+	for _, r := range name {
+		if Letter(r) {
+			a.name = utf8.AppendRune(a.name, unicode.ToLower(r))
+		}
+	}
+}
+
+// shares tells whether the name may have a word of the asked one.
+func (a *asked) shares() bool {
+	return slices.ContainsFunc(a.words, func(w string) bool { return strings.Contains(string(a.name), w) })
+}
+
+// differences counts the bytes that only one of the names has.
+func (a *asked) differences() int {
+	counts, n := a.counts, 0
+	for _, b := range a.name {
+		counts[b]--
+	}
+	for _, b := range a.name {
+		if c := counts[b]; c < 0 {
+			n -= int(c)
+			counts[b] = 0
+		}
+	}
+	for i := range len(a.folded) {
+		if c := counts[a.folded[i]]; c > 0 {
+			n += int(c)
+			counts[a.folded[i]] = 0
+		}
+	}
+	return n
+}
+
+// distance counts the bytes to insert, delete, replace or swap with the next one (optimal
+// string alignment).
+func (a *asked) distance() int {
+	before, last, row := a.before, a.last, a.row
+	for j := range len(a.name) + 1 {
 		row[j] = j
 	}
-	for i := range len(a) {
+	for i := range len(a.folded) {
 		before, last, row = last, row, before
 		row[0] = i + 1
-		for j := range len(b) {
+		for j := range len(a.name) {
 			cost := 1
-			if a[i] == b[j] {
+			if a.folded[i] == a.name[j] {
 				cost = 0
 			}
 			row[j+1] = min(last[j]+cost, row[j]+1, last[j+1]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+			if i > 0 && j > 0 && a.folded[i] == a.name[j-1] && a.folded[i-1] == a.name[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
 		}
 	}
-	return row[len(b)]
+	return row[len(a.name)]
 }

@@ -86,6 +86,9 @@ func TestMCPObjects(t *testing.T) {
 		{"bad paths", `const out = []; for (const p of ["mcp/../x", "./mcp", "mcp//github.d.ts", "mcp/index.d.ts/", "", 5, undefined]) try { await API.read(p); out.push("read " + p) } catch (e) { out.push(e.name) } return out`,
 			`["Error","Error","Error","Error","Error","TypeError","TypeError"]`},
 		{"bad prefixes", `const out = []; for (const p of ["mcp/..", ".", "a//b", "mcp//", null]) try { await API.list(p); out.push("listed " + p) } catch (e) { out.push(e.name) } return out`, `["Error","Error","Error","Error","TypeError"]`},
+		{"freezing is no change", `return [Object.freeze(tools) === tools, Object.seal(MCP.github) === MCP.github, Object.preventExtensions(MCP) === MCP, Reflect.defineProperty(tools, "x", {value: 1}), Reflect.defineProperty(tools, "call", {value: 1})]`, `[true,true,true,false,false]`},
+		{"Object.prototype.get", `Object.prototype.get = function () {}; return [Object.keys(tools).length, Object.getOwnPropertyDescriptor(MCP, "aB").writable]`, `[4,false]`},
+		{"iteration that the cell changed", `Array.prototype[Symbol.iterator] = function* () { yield "then"; yield "toString" }; return Reflect.ownKeys(MCP.github) + ""`, `"$api,createIssue,resources,then2"`},
 		{"API is frozen", `API.list = 1; return [typeof API.list, Object.isFrozen(API), Object.getPrototypeOf(API)]`, `["function",true,null]`},
 		{"namespace", `return [namespaces.calendar === calendar, Object.isFrozen(calendar), Object.isFrozen(calendar.zone.list[0]), calendar.deep[0], calendar.zone, Object.getPrototypeOf(calendar.zone)]`,
 			`[true,true,true,1,{"name":"UTC","list":[{"a":null}]},null]`},
@@ -130,6 +133,8 @@ func TestWrongArguments(t *testing.T) {
 		`MCP.github.createIssue([])`:           `MCP.github.createIssue: it takes one object argument, not an array; it was not started`,
 		`MCP.github.createIssue(null)`:         `MCP.github.createIssue: it takes one object argument, not null; it was not started`,
 		`MCP.github.createIssue({}, {})`:       `MCP.github.createIssue: it takes one argument, the input object, and got 2 arguments; it was not started`,
+		`MCP.$api("github")`:                   `MCP.$api: it takes no arguments; MCP.<server>.$api(tool) tells of one server, and got 1 arguments; it was not started`,
+		`tools.search("x", {max: 5})`:          `tools.search: the second argument must be an object such as {limit: 5}; it was not started`,
 		`MCP.github.$api(5)`:                   `MCP.github.$api: the first argument must be the name of a function, not number; it was not started`,
 		`MCP.github.$api("createIssue", true)`: `MCP.github.$api: the second argument must be an object such as {schema: true}; it was not started`,
 	} {
@@ -151,7 +156,7 @@ func TestUnknownMembers(t *testing.T) {
 		`MCP.github.create_issue({})`:   {`MCP.github.create_issue does not exist; did you mean MCP.github.createIssue? await API.read("mcp/github.d.ts") lists its functions`, `MCP.github.create_issue`},
 		`MCP.createIssue({})`:           {`MCP.createIssue does not exist; did you mean MCP.github.createIssue? await API.read("mcp/index.d.ts") lists the servers`, `MCP.createIssue`},
 		`tools.create_issue({})`:        {`tools.create_issue does not exist; did you mean MCP.github.createIssue? tools.search(query) finds tools, and "name" in tools tells whether one is there`, `tools.create_issue`},
-		`tools.github.createIssue({})`:  {`tools.github does not exist; tools.search(query) finds tools, and "name" in tools tells whether one is there`, `tools.github`},
+		`tools.github.createIssue({})`:  {`tools.github does not exist; did you mean MCP.github? tools.search(query) finds tools, and "name" in tools tells whether one is there`, `tools.github`},
 		`MCP.zzz?.x; MCP.zzz.resources`: {`MCP.zzz does not exist; await API.read("mcp/index.d.ts") lists the servers`, `MCP.zzz`},
 	} {
 		r := mcpRun(t, "")
@@ -166,7 +171,44 @@ func TestUnknownMembers(t *testing.T) {
 			t.Errorf("%s: missed %v", code, r.host.missed)
 		}
 	}
+	// A name that was only asked for has nothing to do with an error elsewhere, and a caught one
+	// not with the next.
+	for _, code := range []string{
+		`const { web_search, forecast } = tools; const r = undefined; r.days.map(x => x)`, `const f = tools.weathr ?? tools.web_search; let z; z.list.length`,
+		`try { tools.optional() } catch {} ; let z; z.foo`, `if ("nope" in tools) 1; let z; z()`, "const q = tools.nope;\nlet z;\nz.foo", `tools.nope; null.x`,
+		`const a = MCP.nope, b = MCP.github; let f; f({})`,
+	} {
+		r := mcpRun(t, "")
+		if err := r.body(code); err != nil {
+			t.Fatal(err)
+		}
+		if o, _ := r.g.Outcome(); o.Failure == nil || o.Failure.Hint != "" {
+			t.Errorf("%s: got %+v", code, o.Failure)
+		}
+	}
+	for code, want := range map[string]string{
+		`const x = 1; (() => { return tools.nope({a: 1}) })()`: "tools.nope does not exist",
+		`await MCP.github.createIsue({title: "a\nb"})`:         "did you mean MCP.github.createIssue?",
+		`[1].map(n => MCP.github.creatIssue({n}))`:             "did you mean MCP.github.createIssue?",
+		`API.lst()`:                 "API.lst does not exist; API has list(prefix) and read(path)",
+		`tools["a\u001b]0;x\nb"]()`: `"tools.a\u001b]0;x\nb" does not exist`,
+	} {
+		r := mcpRun(t, "")
+		if err := r.body(code); err != nil {
+			t.Fatal(err)
+		}
+		if o, _ := r.g.Outcome(); o.Failure == nil || !strings.Contains(o.Failure.Hint, want) {
+			t.Errorf("%s: got %+v, want %s", code, o.Failure, want)
+		}
+	}
 	r := mcpRun(t, "")
+	if err := r.body(`github.createIssue({})`); err != nil {
+		t.Fatal(err)
+	}
+	if o, _ := r.g.Outcome(); o.Failure == nil || !slices.Equal(o.Failure.Suggestions, []string{"MCP.github"}) {
+		t.Errorf("got %+v", o.Failure)
+	}
+	r = mcpRun(t, "")
 	if err := r.body(`createIssue({})`); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +245,7 @@ func TestForgottenAwait(t *testing.T) {
 			`[true,"function",true,"[object Promise]",false,false,[],true]`},
 		{"as a value", `return [tools.call("x"), JSON.stringify({p: tools.call("y")}), Array.isArray(tools.call("z"))]`, `["[Promise: not awaited]","{\"p\":\"[Promise: not awaited]\"}",false]`},
 		{"own fields", `const p = tools.call("x"); p.tag = 5; return [p.tag, delete p.tag, "tag" in p]`, `[5,true,false]`},
+		{"for in", `const k = []; for (const n in tools.call("x")) k.push(n); return k`, `[]`},
 		{"resolve", `const p = tools.call("x"); return [Promise.resolve(p) === p, p.catch(() => 0) !== p, p.finally(() => 0) instanceof Promise, Object.getPrototypeOf(p.then()) === Promise.prototype]`, `[true,true,true,true]`},
 		{"equality", `const p = tools.call("x"); return [p === p, p == null, !p, p ? 1 : 0]`, `[true,false,false,1]`},
 		{"the prototype is no way in", `const proto = Object.getPrototypeOf(tools.call("x")); proto.then = 1; try { Object.defineProperty(proto, "x", {value: 1}) } catch {} try { Object.setPrototypeOf(proto, null) } catch {} const p = tools.call("y"); return [typeof p.then, "x" in p, p instanceof Promise]`,

@@ -226,6 +226,9 @@ func (s *Surface) nearest(kind, name, more string) []string {
 	if kind != "MCP" {
 		method = name
 		known = append(known, s.native()...)
+		for _, server := range members(s.MCP.Text(), "") {
+			known = append(known, words.Candidate{Name: server, Show: "MCP." + server})
+		}
 	}
 	for line := range bytes.Lines(s.MCP.Text()) {
 		path, _, _ := strings.Cut(string(line), " ")

@@ -92,7 +92,7 @@ const failure = (reason) => {
 		message = field(reason, "message");
 		stack = userFrames(field(reason, "stack"));
 		if (name === "ReferenceError") advice = advise(message);
-		else if (name === "TypeError" && (message === "not a function" || (startsWith(message, "cannot read property") && endsWith(message, "of undefined")))) advice = adviseMember();
+		else if (name === "TypeError" && (message === "not a function" || (startsWith(message, "cannot read property") && endsWith(message, "of undefined")))) advice = adviseMember(frameOf(stack));
 	} else {
 		message = typeof reason === "string" ? reason : reason === undefined ? "undefined" : json[0] === '"' ? jsonParse(json) : json;
 	}
@@ -138,7 +138,12 @@ const advise = (message) => {
 			at = end + 1;
 		}
 	}
+	if (hint === undefined) {
+		const down = host.find("down", name);
+		if (down !== "") hint = unavailable("MCP." + name, down);
+	}
 	if (hint !== undefined) return { __proto__: null, suggestions: noAdvice.suggestions, hint };
+	report(name);
 	let globals = "";
 	const keys = ownKeys(G);
 	for (let i = 0; i < keys.length; i++) if (typeof keys[i] === "string") globals += keys[i] + "\n";
@@ -149,6 +154,12 @@ const advise = (message) => {
 // The host compares: it has the names of the catalog.
 const nearest = (kind, name, more) => jsonParse(host.nearest(kind, toWellFormed(stringSlice(name, 0, maxMissed)), toWellFormed(more)));
 
+// plainly writes a name so that it stays on its line.
+const plainly = (name) => {
+	const quoted = jsonStringify(label(name));
+	return quoted === '"' + label(name) + '"' ? label(name) : quoted;
+};
+
 // eitherOf writes suggestions as a question.
 const eitherOf = (names) => {
 	let text = "; did you mean " + names[0];
@@ -156,17 +167,39 @@ const eitherOf = (names) => {
 	return text + "?";
 };
 
-// adviseMember says what was meant if a member was used that does not exist.
-const adviseMember = () => {
-	if (missed === undefined) return noAdvice;
+const unavailable = (server, reason) => "the MCP server " + server + " is not available in this run: " + jsonParse(reason);
+
+// frameOf gives the first frame of a stack that is the guest's.
+const frameOf = (stack) => {
+	const frames = userFrames(stack);
+	const end = indexOf(frames, "\n");
+	return end < 0 ? frames : stringSlice(frames, 0, end);
+};
+
+// sameExpression tells whether an error came of what was read: in the same function and line,
+// and no further on than the name of what was read is long.
+const sameExpression = (read, failed, length) => {
+	const a = lastIndexOf(read, ":");
+	const b = lastIndexOf(failed, ":");
+	if (a < 0 || stringSlice(read, 0, a) !== stringSlice(failed, 0, b)) return false;
+	const column = (frame, at) => toNumber(stringSlice(frame, at + 1, endsWith(frame, ")") ? frame.length - 1 : frame.length));
+	const distance = column(failed, b) - column(read, a);
+	return distance >= 0 && distance <= length;
+};
+
+// adviseMember says what was meant if a member was used that does not exist. A member that was
+// only asked for has nothing to do with an error elsewhere.
+const adviseMember = (failed) => {
+	if (missed === undefined || !sameExpression(missedAt, failed, missed.length + 2)) return noAdvice;
 	const dot = indexOf(missed, ".");
 	const mcp = startsWith(missed, "MCP.");
 	const names = nearest(mcp ? "MCP" : "tools", stringSlice(missed, dot + 1), "");
 	const inner = indexOf(missed, ".", dot + 1);
 	const down = mcp && inner < 0 ? host.find("down", stringSlice(missed, dot + 1)) : "";
-	if (down !== "") return { __proto__: null, suggestions: noAdvice.suggestions, hint: "the MCP server " + missed + " is not available in this run: " + jsonParse(down) };
+	if (down !== "") return { __proto__: null, suggestions: noAdvice.suggestions, hint: unavailable(missed, down) };
+	if (startsWith(missed, "API.")) return { __proto__: null, suggestions: noAdvice.suggestions, hint: plainly(missed) + " does not exist; API has list(prefix) and read(path)" };
 	const lists = !mcp ? "tools.search(query) finds tools, and \"name\" in tools tells whether one is there"
 		: inner < 0 ? "await API.read(\"mcp/index.d.ts\") lists the servers"
 		: "await API.read(\"mcp/" + stringSlice(missed, dot + 1, inner) + ".d.ts\") lists its functions";
-	return { __proto__: null, suggestions: noAdvice.suggestions, hint: label(missed) + " does not exist" + (names.length > 0 ? eitherOf(names) + " " : "; ") + lists };
+	return { __proto__: null, suggestions: noAdvice.suggestions, hint: plainly(missed) + " does not exist" + (names.length > 0 ? eitherOf(names) + " " : "; ") + lists };
 };

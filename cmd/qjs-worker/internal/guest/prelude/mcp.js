@@ -44,7 +44,7 @@ const mcpServer = (server) => {
 };
 
 const exposeMCP = () => {
-	const $api = { $api() { return request(new OriginalError(), "api", "$api", { server: "" }, "MCP.$api", undefined); } }.$api;
+	const $api = { $api() { return request(new OriginalError(), "api", "$api", { server: "" }, "MCP.$api", surplus(arguments, 0, "no arguments; MCP.<server>.$api(tool) tells of one server")); } }.$api;
 	expose("MCP", lazyObject("MCP", { $api }, mcpServer, () => host.names("MCP", "")));
 };
 
@@ -117,14 +117,14 @@ const exposeAPI = (hasTools) => {
 				resolve(text);
 				return;
 			}
+			report(whole);
 			const near = nearest("files", whole, "");
 			throw fault(OriginalError, "API.read: there is no file " + jsonStringify(label(whole)) + (near.length === 0 ? "; API.list() lists the files" : eitherOf(near)));
 		});
 	};
-	expose("API", freeze({
-		__proto__: null,
+	expose("API", lazyObject("API", {
 		list(prefix) { return list(prefix, new OriginalError()); },
 		read(path) { return read(path, new OriginalError()); },
-	}));
+	}, () => undefined, () => ""));
 };
 const noFiles = freeze(bareArray());

@@ -30,7 +30,9 @@ const quiet = safeSet();
 for (const key of ["inspect", "nodeType", "$$typeof", "asymmetricMatch", "length", "name", "prototype"]) quiet.add(key);
 
 const no = () => false;
-const pendingPrototype = new Proxy({ __proto__: OriginalPromise.prototype, toJSON: { toJSON() { return "[Promise: not awaited]"; } }.toJSON }, freeze({
+const pendingTarget = { __proto__: OriginalPromise.prototype };
+define(pendingTarget, "toJSON", { toJSON() { return "[Promise: not awaited]"; } }.toJSON);
+const pendingPrototype = new Proxy(pendingTarget, freeze({
 	__proto__: null,
 	get(target, key, promise) {
 		if (key in target) return reflectGet(target, key, promise);
@@ -120,10 +122,14 @@ const refuse = (id, text) => {
 	return true;
 };
 
-// What was asked for last and does not exist. To read it gives undefined, as on any object, so
-// that code can ask whether it is there. To go on with it throws a TypeError that names
-// nothing, and if that ends the run, failure says what there is instead.
+// What was asked for last and does not exist, and the frame that asked. To read it gives
+// undefined, as on any object, so that code can ask whether it is there. To go on with it
+// throws a TypeError that names nothing, and if that ends the run, failure says what there
+// is instead.
 let missed;
+let missedAt;
+
+const report = (name) => host.missed(toWellFormed(stringSlice(name, 0, maxMissed)));
 
 // lazyObject gives an object whose members are made when they are asked for, so that ten
 // thousand tools cost a cell nothing but those that it uses. To the guest it is a frozen
@@ -132,7 +138,8 @@ let missed;
 const lazyObject = (path, fixed, find, list) => {
 	const target = { __proto__: null };
 	const put = (key, value) => defineProperty(target, key, { __proto__: null, value, writable: false, enumerable: true, configurable: false });
-	for (const key of objectKeys(fixed)) put(key, fixed[key]);
+	const keys = objectKeys(fixed);
+	for (let i = 0; i < keys.length; i++) put(keys[i], fixed[keys[i]]);
 	let complete = false;
 	const has = (key) => {
 		if (hasOwn(target, key)) return true;
@@ -159,12 +166,20 @@ const lazyObject = (path, fixed, find, list) => {
 			if (has(key)) return target[key];
 			if (typeof key === "string" && !hidden.has(key) && !quiet.has(key)) {
 				missed = path + "." + key;
-				host.missed(toWellFormed(stringSlice(missed, 0, maxMissed)));
+				missedAt = frameOf(stackOf(new OriginalError()));
+				report(missed);
 			}
 			return undefined;
 		},
-		has: (_, key) => has(key),
-		getOwnPropertyDescriptor: (_, key) => (has(key) ? getOwnPropertyDescriptor(target, key) : undefined),
+		has(_, key) {
+			if (has(key)) return true;
+			if (typeof key === "string" && !hidden.has(key)) report(path + "." + key);
+			return false;
+		},
+		getOwnPropertyDescriptor(_, key) {
+			if (!has(key)) return undefined;
+			return setPrototypeOf(getOwnPropertyDescriptor(target, key), null); // Object.prototype.get could be anything
+		},
 		ownKeys() {
 			finish();
 			return ownKeys(target);
@@ -178,7 +193,10 @@ const lazyObject = (path, fixed, find, list) => {
 			return true;
 		},
 		set: no,
-		defineProperty: no,
+		defineProperty(_, key, descriptor) { // true for what changes nothing, as freezing does
+			finish();
+			return defineProperty(target, key, setPrototypeOf(descriptor, null));
+		},
 		deleteProperty: (_, key) => !has(key),
 		setPrototypeOf: (_, prototype) => prototype === null,
 	}));
@@ -187,9 +205,15 @@ const maxMissed = 1000; // UTF-16 units
 
 const oneInput = "one argument, the input object";
 
+const onlyLimit = (options) => {
+	const keys = objectKeys(options);
+	return keys.length === 0 || (keys.length === 1 && keys[0] === "limit");
+};
+
 const tools = {
 	search(query, options) {
-		const wrong = options !== undefined && (options === null || typeof options !== "object") ? "the second argument must be an object such as {limit: 5}" : surplus(arguments, 2, "a query and options");
+		let wrong = surplus(arguments, 2, "a query and options");
+		if (options !== undefined && (options === null || typeof options !== "object" || !onlyLimit(options))) wrong ??= "the second argument must be an object such as {limit: 5}";
 		return request(new OriginalError(), "search", query, options, "tools.search", wrong);
 	},
 	describe(id) { return request(new OriginalError(), "describe", id, undefined, "tools.describe", surplus(arguments, 1, "one id or name")); },
