@@ -68,7 +68,7 @@ func (r *run) conclude(c *call, value json.RawMessage, err error) {
 	c.begun() // whatever became of it
 	res := callResult{call: c, value: value, m: &workerproto.ToolResult{ID: c.id, Value: value}}
 	if err != nil {
-		res.fail(toolError(err))
+		res.fail(r.failureOf(c, err))
 	}
 	conn, turn := r.gate.enter()
 	res.sent = conn != nil
@@ -76,6 +76,18 @@ func (r *run) conclude(c *call, value json.RawMessage, err error) {
 	if res.sent {
 		r.deliver(conn, turn, res)
 	}
+}
+
+// failureOf gives an executor's error the form that crosses. Its methods are the executor's,
+// and panic if it is a nil pointer.
+func (r *run) failureOf(c *call, err error) (te *ToolError) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.s.opts.Logger.Error("the error of a nested call panicked", "run", r.id, "tool", toolIDOf(c), "panic", fmt.Sprint(p))
+			te = toolError(&ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", toolIDOf(c)), Started: "unknown"})
+		}
+	}()
+	return toolError(err)
 }
 
 // deliver sends a result that was let through the gate.
@@ -132,8 +144,9 @@ func (r *run) settle(res callResult) {
 	e := trajectory.Event{Kind: trajectory.ToolResult, CallID: c.ref, ToolID: toolIDOf(c), Status: "done"}
 	if res.err != nil {
 		e.Status, e.Code = "failed", res.err.Code
+		e.Data = r.describe(trajectory.PartError, e.ToolID, res.err.Message)
 	} else {
-		e.Data = r.p.Trajectory.Describe(res.value)
+		e.Data = r.p.Trajectory.Describe(trajectory.PartResult, e.ToolID, res.value)
 	}
 	r.record(e)
 }
@@ -246,7 +259,7 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (json.
 	if r.ctx.Err() != nil {
 		return nil, &ToolError{Message: errOver.Error(), Started: "no"}
 	}
-	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(input)})
+	r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: c.ref, ToolID: tool.ID, Data: r.p.Trajectory.Describe(trajectory.PartInput, tool.ID, input)})
 	c.repeats = repeatable(tool)
 	if err := r.beginCall(c); err != nil {
 		return nil, err
@@ -368,7 +381,7 @@ func (r *run) audit(ref, asked string, denied []string) {
 			return
 		}
 		r.s.opts.Logger.Warn("a cell asked for a tool that policy denies", "run", r.id, "tool", id, "asked", clip(printable(asked), 100))
-		r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: ref, ToolID: id, Status: "denied"})
+		r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: ref, ToolID: id, Status: trajectory.Denied})
 	}
 }
 

@@ -97,9 +97,10 @@ func (r *run) record(e trajectory.Event) {
 	}
 }
 
-func (r *run) describe(text string) *trajectory.Data {
+// describe gives what the trajectory may have of a text.
+func (r *run) describe(part trajectory.Part, toolID, text string) *trajectory.Data {
 	if r.p.Trajectory == nil {
 		return nil
 	}
-	return r.p.Trajectory.Describe(quoteJSON(text))
+	return r.p.Trajectory.Describe(part, toolID, quoteJSON(text))
 }

@@ -71,6 +71,9 @@ func (r *run) handle(ctx context.Context, m workerproto.Message) (*end, error) {
 		if r.p.Catalog != nil {
 			r.audit("", m.Name, r.p.Catalog.Denied(m.Name))
 		}
+		if l.missed == workerproto.MaxMissed {
+			r.s.opts.Logger.Warn("a cell asked for more names that do not exist than are looked at", "run", r.id, "names", l.missed)
+		}
 	case *workerproto.Idle:
 		return r.idled(m)
 	case *workerproto.ParkPart:
@@ -114,7 +117,7 @@ func (r *run) emit(m *workerproto.Output) error {
 	}
 	item := Item{m.Kind, m.JSON}
 	r.output = append(r.output, item)
-	r.record(trajectory.Event{Kind: trajectory.Output, Status: m.Kind, Data: r.p.Trajectory.Describe(m.JSON)})
+	r.record(trajectory.Event{Kind: trajectory.Output, Status: m.Kind, Data: r.p.Trajectory.Describe(trajectory.PartOutput, "", m.JSON)})
 	if r.p.Output != nil {
 		r.emitter.add(func() { r.p.Output(item) }, true)
 	}

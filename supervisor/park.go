@@ -35,9 +35,10 @@ func (r *run) park(m *workerproto.Parked) *end {
 	r.parked, r.known = true, true
 	r.s.rouse()
 	if r.yielded {
-		r.record(trajectory.Event{Kind: trajectory.Yield})
+		r.record(trajectory.Event{Kind: trajectory.Yield, Data: r.describe(trajectory.PartNote, "", r.note)})
 	}
-	r.record(trajectory.Event{Kind: trajectory.Park, Millis: &r.timings.Snapshot})
+	took := r.timings.Snapshot // the field is the next leg's by the time the event is written
+	r.record(trajectory.Event{Kind: trajectory.Park, Status: r.reason(), Millis: &took})
 	r.leg = nil
 	r.dispatch()
 	if r.ask.exec && r.ask.ctx.Err() != nil {

@@ -230,7 +230,9 @@ func (r *run) finish(e *end) {
 		res.Value = e.value
 	}
 	r.abort(errOver)
-	r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total})
+	if !left { // the next supervisor's trajectory goes on
+		r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total, Data: r.outcome(res)})
+	}
 	switch {
 	case left:
 	case r.known:
@@ -265,12 +267,28 @@ func (r *run) answer(res *Result) {
 // waiting makes the result of a run that is parked (SPEC 11.1, 12.1).
 func (r *run) waiting() *Result {
 	res := r.result(nil)
-	res.Status, res.Reason = Waiting, ReasonPendingTools
+	res.Status, res.Reason = Waiting, r.reason()
 	if r.yielded {
-		res.Reason, res.Note = ReasonYield, r.note
+		res.Note = r.note
 	}
 	res.PendingToolCalls = r.ledger.pending()
 	return res
+}
+
+// reason says why the run is parked (SPEC 12.1).
+func (r *run) reason() string {
+	if r.yielded {
+		return ReasonYield
+	}
+	return ReasonPendingTools
+}
+
+// outcome is what the trajectory may have of the run's value or error.
+func (r *run) outcome(res *Result) *trajectory.Data {
+	if res.Status == Failed {
+		return r.describe(trajectory.PartError, "", res.Error)
+	}
+	return r.p.Trajectory.Describe(trajectory.PartValue, "", res.Value)
 }
 
 // rest is the time between two legs: nested calls go on, their results are kept, and

@@ -21,6 +21,9 @@ type builtScopes struct {
 	err    error
 }
 
+// errNoScopes is for a plugin that ended its goroutine (runtime.Goexit).
+var errNoScopes = errors.New("building the namespaces ended without a result")
+
 // hasNamespaces tells whether any namespace is visible to the run (SPEC 8.2).
 func (r *run) hasNamespaces() bool {
 	return r.p.Namespaces != nil && r.p.Catalog != nil && len(r.p.Namespaces.Visible(r.p.Catalog)) > 0
@@ -46,8 +49,9 @@ func (r *run) buildScopes(ctx context.Context) {
 	built := make(chan builtScopes, 1) // room for one that comes too late
 	r.scopes.built = built
 	r.s.wg.Go(func() {
-		b, err := r.p.Namespaces.Build(ctx, r.p.Catalog, r.identity())
-		built <- builtScopes{b, err}
+		b := builtScopes{err: errNoScopes}
+		defer func() { built <- b }()
+		b.scopes, b.err = r.p.Namespaces.Build(ctx, r.p.Catalog, r.identity())
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -216,4 +217,41 @@ func TestScopeIdentity(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s\n%s", diff, res.JSON())
 	}
+}
+
+// nilError is an error type whose nil pointer is no nil error.
+type nilError struct{ text string }
+
+func (e *nilError) Error() string { return e.text }
+
+// What an executor and a plugin may do wrong costs their call, or their run. SPEC 16.4
+func TestGatewayFaults(t *testing.T) {
+	t.Run("an error that is a nil pointer", func(t *testing.T) {
+		s := fake(t, "forges")
+		p := Program{Code: `[["call","echo","{}"]]`}
+		var called []string
+		p.Catalog, _ = hiddenTools(t, &called)
+		p.Executor = ExecutorFunc(func(context.Context, *Call) (json.RawMessage, error) { var e *nilError; return nil, e })
+		if res := s.Exec(t.Context(), p); !strings.Contains(string(res.Value), "failed inside the gateway") {
+			t.Errorf("got %s", res.JSON())
+		}
+	})
+	t.Run("a scope that ends its goroutine", func(t *testing.T) {
+		s := fake(t, "forges")
+		p := Program{Code: `[]`, Namespaces: calendar(t, func(context.Context, namespace.Run) (any, error) { runtime.Goexit(); return nil, nil })}
+		var called []string
+		p.Catalog, p.Executor = hiddenTools(t, &called)
+		if res := s.Exec(t.Context(), p); res.Code != RuntimeUnavailable || !strings.Contains(res.Error, "without a result") {
+			t.Errorf("got %s", res.JSON())
+		}
+	})
+	t.Run("namespaces without a catalog", func(t *testing.T) {
+		s := fake(t, "forges")
+		if res := s.Exec(t.Context(), Program{Code: `[]`, Namespaces: calendar(t, plainScope)}); res.Status != Completed {
+			t.Errorf("got %s", res.JSON())
+		}
+		if got := calendar(t, plainScope).Visible(nil); len(got) > 0 {
+			t.Errorf("got %v", got)
+		}
+	})
 }

@@ -190,7 +190,7 @@ func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 		if p.Catalog != nil {
 			s.wg.Go(func() { p.Catalog.Warm(s.ctx) }) // while the worker starts
 		}
-		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(r.source)})
+		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(trajectory.PartSource, "", r.source)})
 		r.busy.Store(true)
 		s.add(r)
 		s.wg.Go(func() { r.live(a) })

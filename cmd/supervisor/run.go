@@ -11,7 +11,6 @@ import (
 
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor"
-	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 	"github.com/spf13/cobra"
 )
@@ -38,10 +37,9 @@ const runExample = `  supervisor run -e '1 + 2'
 // runFlags are the options of run.
 type runFlags struct {
 	legFlags
-	code       string
-	language   string
-	trajectory string
-	full       bool
+	record   recordFlags
+	code     string
+	language string
 }
 
 // legFlags are the options that run and wait share.
@@ -81,8 +79,7 @@ func (c *cli) runCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.code, "eval", "e", "", "the cell's source")
 	fl.StringVar(&f.language, "language", "", "javascript or typescript (default by the file's ending, else javascript)")
-	fl.StringVar(&f.trajectory, "trajectory", "", "write the run's events to this file, as JSON lines")
-	fl.BoolVar(&f.full, "trajectory-content", false, "keep sources, inputs, results and output in the trajectory, not only size and hash")
+	f.record.register(cmd, "write the run's events to this file, as JSON lines")
 	f.register(cmd)
 	return cmd
 }
@@ -101,28 +98,16 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	if err != nil {
 		return err
 	}
+	recorded := func() {}
+	defer func() { recorded() }() // the leg's end has events, too
 	defer leg.close()
 	program.Catalog, program.Executor = leg.toolbox.catalog, leg.toolbox
 	program.ParentCallID = "exec"
-	if f.trajectory != "" {
-		file, err := os.OpenFile(f.trajectory, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return &usageError{fmt.Errorf("opening the trajectory: %w", err), "name a file that can be written"}
-		}
-		defer file.Close()
-		program.Trajectory = trajectory.New(trajectory.JSONLines(file), trajectory.Policy{Content: f.full})
+	if program.Trajectory, recorded, err = f.record.recorder(os.O_TRUNC, c.stderr); err != nil {
+		return err
 	}
 	program.Output = leg.output()
-	result := leg.follow(ctx, leg.s.Exec(ctx, *program))
-	if program.Trajectory != nil {
-		switch dropped, err := program.Trajectory.Err(); {
-		case err != nil:
-			fmt.Fprintf(c.stderr, "supervisor: warning: %v (%d events are missing)\n", err, dropped)
-		case dropped > 0:
-			fmt.Fprintf(c.stderr, "supervisor: warning: the trajectory lacks %d events that its file was too slow for\n", dropped)
-		}
-	}
-	return leg.report(ctx, result)
+	return leg.report(ctx, leg.follow(ctx, leg.s.Exec(ctx, *program)))
 }
 
 // refuse reports a config or tool file that cannot be used as a failed run.
@@ -133,7 +118,7 @@ func (c *cli) refuse(asJSON bool, err error) error {
 	case errors.As(err, &usage):
 		return err
 	default:
-		return &usageError{err, `"supervisor config schema" prints what a config may hold; the README has the tool files' format`}
+		return &usageError{err, `"supervisor run --help" has the flags, "supervisor config schema" what a config may hold, docs/tool-files.md how tool files are written`}
 	}
 	return c.print(true, nil, supervisor.Refuse(supervisor.InvalidConfig, err.Error()))
 }

@@ -87,9 +87,13 @@ func (b *toolbox) Call(ctx context.Context, call *supervisor.Call) (json.RawMess
 // needs approval begins when it has it.
 func (b *toolbox) Start(call *supervisor.Call) func(context.Context) (json.RawMessage, error) {
 	tool := b.tools[call.Tool.ID]
-	if tool == nil {
+	if tool == nil { // of a run that was parked when other files were given
+		problem := fmt.Sprintf("tool %q is in no tool file", call.Tool.ID)
+		if b.denied[call.Tool.ID] {
+			problem = fmt.Sprintf("there is no tool %q", call.Tool.ID)
+		}
 		return func(context.Context) (json.RawMessage, error) {
-			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q is in no tool file", call.Tool.ID), Started: "no"}
+			return nil, &supervisor.ToolError{Message: problem, Code: "unknown_tool", Started: "no"}
 		}
 	}
 	if tool.Policy != toolfile.Approve {

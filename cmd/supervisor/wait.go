@@ -23,6 +23,7 @@ const waitExample = `  supervisor wait 6f0c… --state-dir state --tools tools.j
 
 func (c *cli) waitCommand() *cobra.Command {
 	var f legFlags
+	var record recordFlags
 	cmd := &cobra.Command{
 		Use:     "wait RUN_ID --state-dir DIR",
 		Short:   "Go on with a parked run",
@@ -33,15 +34,16 @@ func (c *cli) waitCommand() *cobra.Command {
 			if len(args) != 1 {
 				return &usageError{fmt.Errorf("wait takes one run id, got %d arguments", len(args)), `"supervisor runs list --state-dir DIR" shows the runs that are parked`}
 			}
-			return c.waitRun(cmd.Context(), f, args[0])
+			return c.waitRun(cmd.Context(), f, record, args[0])
 		},
 	}
 	f.register(cmd)
+	record.register(cmd, "append the events from here on to this file, which may be that of the run")
 	cmd.Flags().Lookup("state-dir").Usage = "directory that keeps the parked run"
 	return cmd
 }
 
-func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
+func (c *cli) waitRun(ctx context.Context, f legFlags, record recordFlags, id string) error {
 	log, err := c.logger()
 	if err != nil {
 		return err
@@ -53,6 +55,8 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 	if err != nil {
 		return err
 	}
+	recorded := func() {}
+	defer func() { recorded() }()
 	defer leg.close()
 	// Who can open the state directory is the operator, and may wait for everybody's runs.
 	d, err := leg.s.Inspect(id)
@@ -68,6 +72,9 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, id string) error {
 		}
 	}
 	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Output: leg.output()}
+	if request.Trajectory, recorded, err = record.recorder(os.O_APPEND, c.stderr); err != nil {
+		return err
+	}
 	result := leg.s.Wait(ctx, request)
 	if ctx.Err() != nil && result.Code == supervisor.Aborted {
 		// A signal ends this program and not the run.

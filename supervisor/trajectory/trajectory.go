@@ -1,20 +1,29 @@
-// Package trajectory records what a run did: one ordered stream of events, nested calls
-// as children of the exec call that the model made (SPEC 18.1).
+// Package trajectory records what a run did, and reads it back: one ordered stream of
+// events, nested calls as children of the exec call that the model made (SPEC 18.1).
 //
 //	rec := trajectory.New(trajectory.JSONLines(file), trajectory.Policy{})
 //	… Program{Trajectory: rec} …
-//	err := rec.Err()
+//	dropped, err := rec.Err()
 //
-// Inputs, results and output are recorded by size and hash unless the policy lets them
-// through. A Recorder may be shared by runs; events of one run keep their order.
+//	log, err := trajectory.Read(file)
+//	tree := log.Tree() // exec → legs → calls
+//
+// Contents are recorded by size and hash unless the [Policy] keeps more, or less. A
+// [Recorder] may be shared by runs; events of one run keep their order. It owns nothing:
+// who opened the file closes it, when the run's last result is there.
+//
+// It does not protect what it was told to keep: a trajectory with contents holds the
+// secrets that the cell saw. What [Read] gives is checked and bounded, and still a
+// stranger's word.
+//
+// Package view draws the tree; [Projector] and [Project] put nested calls into the transcript of a
+// gateway. docs/trajectory.md has the format.
 package trajectory
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 )
@@ -22,7 +31,7 @@ import (
 // Kind is what an event tells.
 type Kind string
 
-// The kinds.
+// The kinds. A reader leaves those that it does not know as they are.
 const (
 	Exec       Kind = "exec"        // a cell begins
 	ToolCall   Kind = "tool_call"   // a nested call is sent to its executor
@@ -34,57 +43,77 @@ const (
 	End        Kind = "end"         // the run is over
 )
 
+// Denied is the status of a [ToolCall] that policy denied: nothing was sent.
+const Denied = "denied"
+
 // Event is one line of a trajectory.
 type Event struct {
-	Seq    uint64    `json:"seq"` // 1, 2, 3 … in the recorder
+	Seq    uint64    `json:"seq"` // 1, 2, 3 … in the recorder; a process that goes on with a run begins anew
 	Time   time.Time `json:"time"`
 	RunID  string    `json:"runId"`
 	Kind   Kind      `json:"kind"`
-	Parent string    `json:"parent,omitempty"` // the exec call's id
+	Parent string    `json:"parent,omitempty"` // the original exec call's id, also after resumes
 	CallID string    `json:"callId,omitempty"` // the nested call's
-	ToolID string    `json:"toolId,omitempty"`
-	Status string    `json:"status,omitempty"` // of a result or an end
+	ToolID string    `json:"toolId,omitempty"` // the exact id in the catalog
+	Status string    `json:"status,omitempty"` // of a call, result, item, park or end
 	Code   string    `json:"code,omitempty"`
 	Millis *float64  `json:"ms,omitempty"`
-	Data   *Data     `json:"data,omitempty"` // source, input, result, output or value
+	Data   *Data     `json:"data,omitempty"` // see Part
+}
+
+// Part tells what the event's data is; "" if it has none.
+func (e Event) Part() Part {
+	switch e.Kind {
+	case Exec:
+		return PartSource
+	case ToolCall:
+		return PartInput
+	case Output:
+		return PartOutput
+	case Yield, Park:
+		return PartNote
+	case ToolResult:
+		if e.Status == "failed" {
+			return PartError
+		}
+		return PartResult
+	case End:
+		if e.Status == "failed" {
+			return PartError
+		}
+		return PartValue
+	}
+	return ""
 }
 
 // Data stands for content.
 type Data struct {
-	Bytes  int    `json:"bytes"`
-	SHA256 string `json:"sha256"`
-	// Content is the content itself, only if the policy lets it through.
+	Bytes  int    `json:"bytes"`  // of the content as JSON
+	SHA256 string `json:"sha256"` // of the same, in hex
+	// Content is the content itself, as JSON, only if the policy keeps it.
 	Content json.RawMessage `json:"content,omitempty"`
 }
 
-// Policy says what of the content is kept. The zero value keeps none.
-type Policy struct {
-	// Content keeps sources, inputs, results and output.
-	Content bool
-}
-
-// Sink takes events. A Recorder calls it under its lock, one event at a time.
-type Sink interface {
-	Write(Event) error
-}
-
-// Recorder gives events their number and time and hands them to a sink.
+// Recorder gives events their number and time and hands them to sinks. A nil one records
+// nothing. It may be used from anywhere at any time.
 type Recorder struct {
 	policy Policy
 
 	mu      sync.Mutex
-	sink    Sink   // guarded by mu
-	seq     uint64 // guarded by mu
-	err     error  // guarded by mu: the sink's first error
-	dropped uint64 // guarded by mu
+	sinks   []Sink  // guarded by mu: nil where one has failed
+	seq     uint64  // guarded by mu
+	errs    []error // guarded by mu: the first of each sink that failed
+	dropped uint64  // guarded by mu
 }
 
-// New makes a Recorder. It does not own what the sink writes to.
-func New(sink Sink, policy Policy) *Recorder { return &Recorder{sink: sink, policy: policy} }
+// New makes a Recorder. More sinks get the same events; each of them fails for itself. It
+// does not own what the sinks write to.
+func New(sink Sink, policy Policy, more ...Sink) *Recorder {
+	return &Recorder{sinks: append([]Sink{sink}, more...), policy: policy}
+}
 
-// Record adds an event; Seq is filled in, and Time if it is zero. A nil Recorder drops it.
-// Once the sink has failed, events are counted and dropped: a full disk must not stop a
-// run.
+// Record adds an event; Seq is filled in, and Time if it is zero. Once a sink has failed,
+// what it misses is counted: a full disk must not stop a run.
 func (r *Recorder) Record(e Event) {
 	if r == nil {
 		return
@@ -95,54 +124,47 @@ func (r *Recorder) Record(e Event) {
 	if e.Seq = r.seq; e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}
-	if r.err != nil {
-		r.dropped++
-		return
-	}
-	if err := r.sink.Write(e); err != nil {
-		r.err = fmt.Errorf("writing the trajectory: %w", err)
-		r.dropped++
+	for i, sink := range r.sinks {
+		if sink == nil {
+			r.dropped++
+			continue
+		}
+		if err := sink.Write(e); err != nil {
+			r.dropped++
+			if !errors.Is(err, ErrDropped) {
+				r.sinks[i] = nil
+				r.errs = append(r.errs, fmt.Errorf("writing the trajectory: %w", err))
+			}
+		}
 	}
 }
 
-// Drop counts an event that did not reach the sink.
+// Drop counts an event that did not reach the sinks.
 func (r *Recorder) Drop() {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropped++
 }
 
-// Describe gives the data that the policy allows to be recorded of content. content must
-// be JSON.
-func (r *Recorder) Describe(content []byte) *Data {
+// Describe gives the data that the policy keeps of a content, which must be JSON and stay
+// as it is; nil if that is nothing. toolID is the nested call's, or empty.
+func (r *Recorder) Describe(part Part, toolID string, content []byte) *Data {
 	if r == nil {
 		return nil
 	}
-	sum := sha256.Sum256(content)
-	d := &Data{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
-	if r.policy.Content {
-		d.Content = content
-	}
-	return d
+	return describe(content, r.policy.Of(part, toolID))
 }
 
-// Err gives how many events were dropped, and the sink's first error.
+// Err gives how many events were dropped, one for each sink that missed it, and the first
+// error of each sink that failed.
 func (r *Recorder) Err() (dropped uint64, err error) {
+	if r == nil {
+		return 0, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.dropped, r.err
-}
-
-// JSONLines writes one event a line.
-func JSONLines(w io.Writer) Sink { return jsonLines{w} }
-
-type jsonLines struct{ w io.Writer }
-
-func (s jsonLines) Write(e Event) error {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	_, err = s.w.Write(append(b, '\n'))
-	return err
+	return r.dropped, errors.Join(r.errs...)
 }
