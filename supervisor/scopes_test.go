@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,7 +45,10 @@ func hiddenTools(t *testing.T, called *[]string) (*catalog.Catalog, Executor) {
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
 	}
+	var mu sync.Mutex
 	return c, ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		*called = append(*called, call.Tool.ID)
 		return call.Input, nil
 	})

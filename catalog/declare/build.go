@@ -101,6 +101,9 @@ func (b *builder) schema(s *jsontree.Node, w where) *node {
 	if k.ref != nil && b.rules().refAlone {
 		k = keywords{types: typeAll, ref: k.ref, nullable: k.nullable}
 	}
+	if k.constant != nil && draftOf(b.root) == "draft-04" {
+		k.constant = nil // it has no such keyword, and the check knows none
+	}
 	null := k.nullable && w.types&typeNull != 0
 	w.types &= k.types
 	n := b.literals(&k, w.types)

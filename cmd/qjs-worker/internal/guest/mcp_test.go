@@ -148,6 +148,23 @@ func TestWrongArguments(t *testing.T) {
 	}
 }
 
+// What a getter or a trap of the arguments throws rejects, too. SPEC 6.8
+func TestArgumentsThatThrow(t *testing.T) {
+	for _, code := range []string{
+		`MCP.github.$api("x", {get schema() { throw new RangeError("mine") }})`, `MCP.github.createIssue({get a() { throw new RangeError("mine") }})`,
+		`tools.search("x", {get limit() { throw new RangeError("mine") }})`,
+		`tools.search("x", new Proxy({}, {ownKeys() { throw new RangeError("mine") }}))`, `calendar.list({toJSON() { throw new RangeError("mine") }})`,
+	} {
+		r := mcpRun(t, scopes)
+		if err := r.body(`let p; try { p = ` + code + ` } catch { return "thrown" } return await p.catch(e => e instanceof RangeError || e.code === "invalid_input")`); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.outcome(); got != `true` {
+			t.Errorf("%s: got %s", code, got)
+		}
+	}
+}
+
 // SPEC 4.4: what does not exist is named with what does, and reported.
 func TestUnknownMembers(t *testing.T) {
 	for code, want := range map[string][2]string{

@@ -41,9 +41,11 @@ func (e *Engine) Serve(conn *workerproto.Conn) int {
 			last = l.run(m)
 		case *workerproto.Resume:
 			last = l.resume(m)
-		case *workerproto.Interrupt: // the time was over before all had arrived
-			last = l.fail("timeout", "limit", "the time was up before the cell had arrived")
 		default:
+			if m, ok := command.(*workerproto.Interrupt); ok && l.surface != nil { // the time is up, and not all has arrived
+				last = l.fail("timeout", "limit", "the cell did not arrive in time: "+m.Reason)
+				break
+			}
 			if !l.see(command) {
 				fmt.Fprintf(os.Stderr, "qjs-worker: a %s command before start or resume\n", command.Type())
 				return 1

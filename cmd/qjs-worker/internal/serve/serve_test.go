@@ -404,6 +404,40 @@ func TestSupervisorGone(t *testing.T) {
 	}
 }
 
+// PROTOCOL.md: what may come ahead of a cell, and in which order.
+func TestServeRefusesOddOrder(t *testing.T) {
+	for _, commands := range [][]workerproto.Message{
+		{&workerproto.File{Path: "mcp/x.d.ts"}}, {&echoes, &echoes}, {&echoes, &workerproto.Namespaces{}}, {&workerproto.Namespaces{}},
+	} {
+		ours, theirs := socketPair(t)
+		for _, m := range commands {
+			if err := workerproto.NewConn(ours).Write(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code := (&Engine{}).Serve(workerproto.NewConn(theirs)); code != 1 {
+			t.Errorf("%v: code %d", commands, code)
+		}
+		ours.Close()
+		theirs.Close()
+	}
+	p := worker(t)
+	p.send(&echoes)
+	p.send(&workerproto.Interrupt{Reason: "timeout"})
+	if m, ok := p.next().(*workerproto.Failed); !ok || m.Code != "timeout" {
+		t.Errorf("got %+v", m)
+	}
+	p = worker(t)
+	p.send(&workerproto.Start{Source: []byte(`text("ran")`), BudgetMillis: 10_000, MemoryBytes: 64 << 20, OutputBytes: 64 << 10, MaxPending: 10, Namespaces: true})
+	if m := p.next(); m.Type() != workerproto.TypePrepared {
+		t.Fatalf("got %+v", m)
+	}
+	p.send(&workerproto.Interrupt{Reason: "timeout"}) // while the scopes are being built
+	if m, ok := p.next().(*workerproto.Failed); !ok || m.Code != "timeout" {
+		t.Errorf("got %+v", m)
+	}
+}
+
 func TestServeRefusesOddFirstCommand(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go workerproto.NewConn(ours).Write(&workerproto.Interrupt{})

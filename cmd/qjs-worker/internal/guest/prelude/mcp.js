@@ -20,8 +20,15 @@ const serverAPI = (server) => ({
 		let wrong = surplus(arguments, 2, "the name of a function and options");
 		if (tool !== undefined && typeof tool !== "string") wrong ??= "the first argument must be the name of a function, not " + kindOf(tool);
 		if (options !== undefined && (options === null || typeof options !== "object")) wrong ??= "the second argument must be an object such as {schema: true}";
-		const asked = wrong === undefined ? { __proto__: null, server, tool: tool === undefined ? "" : toWellFormed(tool), schema: options !== undefined && options.schema === true } : undefined;
-		return request(new OriginalError(), "api", "$api", asked, "MCP." + server + ".$api", wrong);
+		const shown = "MCP." + server + ".$api";
+		let schema = false;
+		try {
+			schema = wrong === undefined && options !== undefined && options.schema === true;
+		} catch (e) {
+			return answer(shown, () => { throw e; }); // thrown by a getter of the guest's
+		}
+		const asked = wrong === undefined ? { __proto__: null, server, tool: tool === undefined ? "" : toWellFormed(tool), schema } : undefined;
+		return request(new OriginalError(), "api", "$api", asked, shown, wrong);
 	},
 }).$api;
 

@@ -206,8 +206,12 @@ const maxMissed = 1000; // UTF-16 units
 const oneInput = "one argument, the input object";
 
 const onlyLimit = (options) => {
-	const keys = objectKeys(options);
-	return keys.length === 0 || (keys.length === 1 && keys[0] === "limit");
+	try {
+		const keys = objectKeys(options);
+		return keys.length === 0 || (keys.length === 1 && keys[0] === "limit");
+	} catch {
+		return false; // a proxy's trap threw
+	}
 };
 
 const tools = {
