@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -294,7 +295,6 @@ func TestTelemetryOfWorkers(t *testing.T) {
 		"wrong-id":   {"codemode.worker.ended", "codemode.worker.end=violation"},
 		"deaf":       {"codemode.worker.ended", "codemode.worker.end=timeout"},
 		"killed":     {"codemode.worker.ended", "codemode.worker.end=signal"},
-		"exit-0":     {"codemode.worker.ended", "codemode.worker.end=exit"},
 	} {
 		w := newWatch()
 		s := fakeWith(t, behaviour, w.options())
@@ -304,6 +304,9 @@ func TestTelemetryOfWorkers(t *testing.T) {
 		if got := counts(t, w.collect(t)[want[0]]); got[want[1]] != 1 {
 			t.Errorf("%s: got %v", behaviour, got)
 		}
+	}
+	if endOf(process.Exit{}) != telemetry.EndExit || endOf(process.Exit{Code: 2, OutOfMemory: true}) != telemetry.EndMemory {
+		t.Error("a worker that ended by itself has another label than it should")
 	}
 	for reason := range ends {
 		if endOf(process.Exit{Killed: reason}) == "" {

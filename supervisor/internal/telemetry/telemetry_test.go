@@ -126,6 +126,40 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// The same for spans and their attributes.
+func TestDocumentOfSpans(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	rec := New(nil, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)), slog.New(slog.DiscardHandler))
+	exec, wait := rec.Exec(context.Background()), rec.Wait(context.Background())
+	for _, op := range []*Op{exec, wait} {
+		op.Of("r", exec.Context())
+		op.End(Outcome{"failed", Guest}, 300, 44)
+	}
+	exec.Span(Queue, time.Now(), "timeout", false)
+	exec.Span(Start, time.Now(), "timeout", false)
+	_, call := rec.Call(context.Background(), exec.Context(), wait.Context(), true)
+	call.End("failed", "client:app:x", "client", Other)
+	rec.Close()
+	got, want := map[string][]string{}, map[string][]string{}
+	for _, span := range spans.Ended() {
+		for _, kv := range span.Attributes() {
+			got[span.Name()] = append(got[span.Name()], string(kv.Key))
+		}
+		slices.Sort(got[span.Name()])
+	}
+	doc, err := os.ReadFile("../../../docs/telemetry.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cells := range table(t, string(doc), "## Spans") {
+		want[cells[0]] = strings.Split(cells[2], ", ")
+		slices.Sort(want[cells[0]])
+	}
+	if d := cmp.Diff(got, want); d != "" {
+		t.Errorf("spans (-code +document):\n%s", d)
+	}
+}
+
 // table gives the rows of the table under a heading, without backquotes.
 func table(t *testing.T, doc, heading string) (rows [][]string) {
 	t.Helper()
