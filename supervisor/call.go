@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,9 @@ func (r *run) dispatch() {
 		if r.leg != nil {
 			r.leg.credit++
 		}
+		if r.ask != nil {
+			c.during = r.ask.span
+		}
 		r.s.wg.Go(func() { r.carry(c) }) // Close waits for it
 	}
 }
@@ -52,13 +56,16 @@ func (r *run) dispatch() {
 // one place for each call that is running. A worker that does not read blocks this
 // goroutine and nothing else, until it is killed.
 func (r *run) carry(c *call) {
+	// It is listed in results if it has a span (maxCallInfos).
+	ctx, span := r.s.tel.Call(r.ctx, r.span, c.during, c.info >= 0 && c.nested())
+	c.span = span
 	ended := false
 	defer func() {
 		if !ended { // the executor ended its goroutine (runtime.Goexit)
 			r.conclude(c, nil, &ToolError{Message: fmt.Sprintf("tool %q failed inside the gateway", toolIDOf(c)), Started: "unknown"})
 		}
 	}()
-	value, err := r.perform(c)
+	value, err := r.perform(ctx, c)
 	ended = true
 	r.conclude(c, value, err)
 }
@@ -70,6 +77,7 @@ func (r *run) conclude(c *call, value json.RawMessage, err error) {
 	if err != nil {
 		res.fail(r.failureOf(c, err))
 	}
+	r.endSpan(res)
 	conn, turn := r.gate.enter()
 	res.sent = conn != nil
 	r.ledger.results <- res
@@ -129,7 +137,7 @@ func (r *run) settle(res callResult) {
 	if !res.sent {
 		res = r.keep(res)
 	}
-	r.ledger.settle(res)
+	r.measureCall(res.call, r.ledger.settle(res))
 	if res.call.saved {
 		_ = r.noteResult(res)
 	}
@@ -193,7 +201,7 @@ func toolIDOf(c *call) string {
 
 // perform runs one call on its own goroutine. What panics, in the executor or on the way to
 // it, costs this call.
-func (r *run) perform(c *call) (value json.RawMessage, err error) {
+func (r *run) perform(ctx context.Context, c *call) (value json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.s.opts.Logger.Error("a nested call panicked", "run", r.id, "tool", toolIDOf(c), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -221,6 +229,7 @@ func (r *run) perform(c *call) (value json.RawMessage, err error) {
 		return target.Tool.Describe(), nil
 	}
 	c.toolID.Store(target.Tool.ID)
+	c.target.Store(target.Tool)
 	input := c.input
 	if c.method == "namespace" {
 		if input, err = target.Input(input); err != nil {
@@ -230,7 +239,7 @@ func (r *run) perform(c *call) (value json.RawMessage, err error) {
 	if input, err = target.Tool.CheckInput(input); err != nil {
 		return nil, notStarted(codeInvalidInput, err)
 	}
-	return r.execute(c, target.Tool, input)
+	return r.execute(ctx, c, target.Tool, input)
 }
 
 // target finds the tool that a call means, in what the guest was given: the catalog or the
@@ -247,8 +256,8 @@ func (r *run) target(c *call) (t namespace.Target, err error) {
 	return t, err
 }
 
-// execute hands a checked call to the gateway.
-func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (json.RawMessage, error) {
+// execute hands a checked call to the gateway. ctx is the run's, with the call's span.
+func (r *run) execute(ctx context.Context, c *call, tool *catalog.Tool, input json.RawMessage) (json.RawMessage, error) {
 	if r.p.Executor == nil {
 		return nil, &ToolError{Message: fmt.Sprintf("tool %q has nobody to run it", tool.ID), Started: "no"}
 	}
@@ -270,10 +279,10 @@ func (r *run) execute(c *call, tool *catalog.Tool, input json.RawMessage) (json.
 	if starter, ok := r.p.Executor.(Starter); ok {
 		run := starter.Start(call)
 		c.begun()
-		value, err = run(r.ctx)
+		value, err = run(ctx)
 	} else {
 		c.begun()
-		value, err = r.p.Executor.Call(r.ctx, call)
+		value, err = r.p.Executor.Call(ctx, call)
 	}
 	if err != nil {
 		var te *ToolError
@@ -374,11 +383,12 @@ const maxAudited = 256
 // audit says that a cell asked for tools that policy denies (SPEC 6.5). The cell is not told.
 func (r *run) audit(ref, asked string, denied []string) {
 	for _, id := range denied {
+		r.s.tel.Denied()
 		if n := r.denied.Add(1); n > maxAudited {
 			if n == maxAudited+1 {
 				r.s.opts.Logger.Warn("a cell asked for tools that policy denies more often than is noted", "run", r.id, "noted", maxAudited)
 			}
-			return
+			continue
 		}
 		r.s.opts.Logger.Warn("a cell asked for a tool that policy denies", "run", r.id, "tool", id, "asked", clip(printable(asked), 100))
 		r.record(trajectory.Event{Kind: trajectory.ToolCall, CallID: ref, ToolID: id, Status: trajectory.Denied})

@@ -10,6 +10,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 )
 
 // origin is what a worker is started from. A spare of another origin is thrown away.
@@ -53,9 +54,11 @@ func (s *Supervisor) start(ctx context.Context, order process.Order) (*process.C
 		spawner, err := s.spawn()
 		if err != nil {
 			s.opts.Logger.Error("no worker can be started", "error", err)
+			s.startFailed(telemetry.StartUnavailable, err)
 			return nil, nil, err
 		}
 		if err := s.breaker.enter(); err != nil {
+			s.startFailed(telemetry.StartHeldBack, err)
 			return nil, nil, err
 		}
 		child, err := spawner.Start(ctx, order)
@@ -72,8 +75,17 @@ func (s *Supervisor) start(ctx context.Context, order process.Order) (*process.C
 			s.opts.Logger.Error("a worker did not start", "error", err)
 		}
 		if err != nil {
+			why := telemetry.StartFailed
+			switch {
+			case ctx.Err() != nil:
+				why = telemetry.StartGivenUp
+			case missing != nil:
+				why = telemetry.StartIsolation
+			}
+			s.startFailed(why, err)
 			return nil, nil, err
 		}
+		s.alive.Add(1)
 		s.warn(child.Report)
 		return child, spawner, nil
 	}

@@ -11,9 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"github.com/openclaw/codemode-supervisor/workerproto"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // call is one nested call.
@@ -26,11 +29,14 @@ type call struct {
 	info    int         // place in the ledger's list, -1 past its end
 	started atomic.Bool // the executor has it
 	toolID  atomic.Value
-	at      time.Time // of its dispatch
-	settled bool      // only the loop's
-	saved   bool      // the record of a parked run has it; only the loop's
-	down    bool      // it is written down that the tool began; only the loop's
-	repeats bool      // it can be made again; written before it begins
+	target  atomic.Pointer[catalog.Tool] // what it named, once that is known
+	during  trace.SpanContext            // of the exec or wait in which it was dispatched
+	span    telemetry.Call               // only its goroutine's
+	at      time.Time                    // of its dispatch
+	settled bool                         // only the loop's
+	saved   bool                         // the record of a parked run has it; only the loop's
+	down    bool                         // it is written down that the tool began; only the loop's
+	repeats bool                         // it can be made again; written before it begins
 
 	mu     sync.Mutex
 	parked bool   // guarded by mu: the executor said that it takes long
@@ -182,8 +188,8 @@ func (l *ledger) take() *call {
 	return c
 }
 
-// settle notes a call's end.
-func (l *ledger) settle(res callResult) {
+// settle notes a call's end, and gives what became of it, if it is a nested call.
+func (l *ledger) settle(res callResult) CallState {
 	c := res.call
 	delete(l.open, c.id)
 	l.bytes -= len(c.input)
@@ -191,7 +197,7 @@ func (l *ledger) settle(res callResult) {
 	state := NotStarted
 	switch {
 	case !c.nested():
-		return
+		return ""
 	case res.err == nil:
 		state = Done
 		l.done++
@@ -200,7 +206,7 @@ func (l *ledger) settle(res callResult) {
 		l.failed++
 	}
 	if c.info < 0 {
-		return
+		return state
 	}
 	delete(l.calls, c.info)
 	l.infos[c.info].State = state
@@ -208,6 +214,7 @@ func (l *ledger) settle(res callResult) {
 	if !c.at.IsZero() { // else the process that began it is gone
 		l.infos[c.info].Millis = millis(time.Since(c.at))
 	}
+	return state
 }
 
 // free gives the place of a call back whose result the worker, or the parked run, has

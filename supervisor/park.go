@@ -33,6 +33,7 @@ func (r *run) park(m *workerproto.Parked) *end {
 		return &end{fail: r.unparked(err, len(l.image))}
 	}
 	r.parked, r.known = true, true
+	r.s.tel.Parked(r.snap.Bytes)
 	r.s.rouse()
 	if r.yielded {
 		r.record(trajectory.Event{Kind: trajectory.Yield, Data: r.describe(trajectory.PartNote, "", r.note)})

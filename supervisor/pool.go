@@ -108,7 +108,7 @@ func (p *pool) weed(good func(spare) bool) {
 // discard ends a spare that nobody needs, and gives its place back.
 func (s *Supervisor) discard(sp spare) {
 	sp.child.Kill(process.KilledDone)
-	s.reaped(sp.child)
+	s.retire(sp.child)
 	<-s.places
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/snapshot"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
 
@@ -46,6 +47,7 @@ type record struct {
 	Yielded      bool
 	Note         string
 	Timer        time.Time
+	Span         *telemetry.Place `json:",omitempty"` // of the exec
 }
 
 // recordVersion is the version of what recordJSON writes.
@@ -88,7 +90,7 @@ func (r *run) recordJSON() []byte {
 		Began: r.began, Cell: r.cell,
 		Next: r.ledger.next, Infos: r.ledger.infos, Omitted: r.ledger.omitted, Counts: r.ledger.counts, Done: r.ledger.done, Failed: r.ledger.failed,
 		Spent: r.budget.Limit - r.budget.Left(), Hit: r.limits, OmittedBytes: r.omitted,
-		Snapshot: r.snap, Waits: r.waits, Yielded: r.yielded, Note: r.note, Timer: r.timer,
+		Snapshot: r.snap, Waits: r.waits, Yielded: r.yielded, Note: r.note, Timer: r.timer, Span: telemetry.PlaceOf(r.span),
 	}
 	if r.leg.staying || r.ask.taken.Load() { // nobody gets it with an answer now
 		rec.Output = r.output
@@ -166,6 +168,7 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 	r.began, r.cell, r.limits, r.omitted, r.snap, r.waits = rec.Began, rec.Cell, rec.Hit, rec.OmittedBytes, rec.Snapshot, rec.Waits
 	r.yielded, r.note, r.timer, r.expires, r.output = rec.Yielded, rec.Note, rec.Timer, saved.Meta.Expires, rec.Output
 	r.budget.Spend(rec.Spent)
+	r.span = rec.Span.Context()
 	r.parked, r.known = true, true
 	r.journal.Store(true)
 	l := &r.ledger

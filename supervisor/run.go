@@ -9,8 +9,10 @@ import (
 
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // burial is how long a run that did not complete waits for its worker to be gone: its exit may
@@ -23,7 +25,8 @@ type run struct {
 	s     *Supervisor
 	p     Program
 	id    string
-	began time.Time // of the exec
+	began time.Time         // of the exec
+	span  trace.SpanContext // of the exec: the parent of all nested calls
 
 	ctx   context.Context // of the run and its nested calls: ends with it, not with an exec or a wait
 	abort context.CancelCauseFunc
@@ -78,6 +81,8 @@ type ask struct {
 	clock clock
 	reply chan *Result // has room for the answer; nil if the wait was given up
 	taken atomic.Bool  // the answer was given, or who asked has gone
+	op    *telemetry.Op
+	span  trace.SpanContext // of op
 }
 
 // end is how a leg ended, or the run.
@@ -136,29 +141,36 @@ func (r *run) work(a *ask) *end {
 	child, release, err := r.s.place(ctx)
 	r.timings.Queue = millis(time.Since(began))
 	if err != nil {
-		return r.unable(err, r.cancelled(err, "waiting for a free worker"))
+		fail := r.cancelled(err, "waiting for a free worker")
+		a.op.Span(telemetry.Queue, began, string(fail.code), false)
+		return r.unable(err, fail)
 	}
+	a.op.Span(telemetry.Queue, began, "", false)
 	leave := release
 	defer func() { leave() }()
 
 	began = time.Now()
-	if child == nil {
+	spare := child != nil
+	if !spare {
 		child, _, err = r.s.start(ctx, process.Order{GuestBytes: r.p.Limits.MemoryBytes})
 	}
 	if err == nil {
 		if err = child.Assign(r.p.Limits.MemoryBytes); err != nil {
 			child.Kill(process.KilledStart)
-			r.s.reaped(child)
+			r.s.retire(child)
 		}
 	}
 	r.timings.Start = millis(time.Since(began))
 	if err != nil {
+		fail := hostf(RuntimeUnavailable, "code mode cannot run: %v", err)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
-			return r.unable(err, r.cancelled(err, "starting a worker"))
+			fail = r.cancelled(err, "starting a worker")
 		}
-		return r.unable(err, hostf(RuntimeUnavailable, "code mode cannot run: %v", err))
+		a.op.Span(telemetry.Start, began, string(fail.code), spare)
+		return r.unable(err, fail)
 	}
+	a.op.Span(telemetry.Start, began, "", spare)
 	r.leg = newLeg(child, a)
 	r.around = child.Report
 	e := r.converse(ctx)
@@ -172,12 +184,12 @@ func (r *run) work(a *ask) *end {
 		// The place does.
 		leave = func() {
 			r.s.wg.Go(func() {
-				r.s.reaped(child)
+				r.s.retire(child)
 				release()
 			})
 		}
 	} else {
-		r.usage = r.s.reaped(child)
+		r.usage = r.s.retire(child)
 	}
 	if e.still {
 		r.leg = nil
@@ -226,6 +238,9 @@ func (r *run) finish(e *end) {
 		r.snap.Discarded++
 	}
 	res := r.result(e.fail)
+	if !left {
+		r.measureEnd(res)
+	}
 	if e.fail == nil {
 		res.Value = e.value
 	}
@@ -255,6 +270,7 @@ func (r *run) finish(e *end) {
 func (r *run) answer(res *Result) {
 	a := r.ask
 	r.ask = nil
+	r.measure(res)
 	if a.taken.CompareAndSwap(false, true) {
 		r.output = nil
 	}

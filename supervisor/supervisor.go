@@ -10,13 +10,17 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/limits/isolation"
 	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor/internal/process"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Options configure a Supervisor. The zero value is ready to use.
@@ -60,6 +64,13 @@ type Options struct {
 	// Logger gets what an operator should know. Nil drops it. It never sees source,
 	// input, results or output.
 	Logger *slog.Logger
+	// MeterProvider and TracerProvider get metrics and spans (SPEC 18.3; docs/telemetry.md). Nil
+	// means none; the global ones are never used. They never see source, input, results,
+	// output or error texts. A provider that blocks loses records and holds no run up, unless
+	// it blocks where spans start. They must outlive the supervisor: its last records come in
+	// [Supervisor.Close].
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
 	// StoreFault, if not nil, is called before each write, fsync, rename and commit in
 	// StateDir, with what is about to be done and the name of the file. An error is taken
 	// for the system's: for tests of what a gateway does when a disk fails.
@@ -71,6 +82,8 @@ type Supervisor struct {
 	opts   Options
 	worker workerFile
 	places chan struct{} // one for each worker that may live
+	alive  atomic.Int64  // workers that were started and are not gone, spares included
+	tel    *telemetry.Recorder
 
 	ctx   context.Context // ends at Close
 	abort context.CancelCauseFunc
@@ -139,6 +152,8 @@ func New(opts Options) (*Supervisor, error) {
 		return nil, errors.Join(fmt.Errorf("supervisor: %w", err), s.store.Close())
 	}
 	s.ctx, s.abort = context.WithCancelCause(context.Background())
+	s.tel = telemetry.New(opts.MeterProvider, opts.TracerProvider, opts.Logger)
+	s.tel.Watch(s.look)
 	s.keeper.Go(func() { s.keep(next) })
 	if s.pool.size > 0 {
 		s.keeper.Go(s.pool.keep)
@@ -156,6 +171,8 @@ func (s *Supervisor) Close() error {
 	s.abort(errClosed)
 	s.keeper.Wait()
 	s.wg.Wait()
+	s.tel.Unwatch() // it looks into the store
+	s.tel.Close()
 	err := s.store.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +195,16 @@ func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 		return refuse(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
+	a.trace(s.tel.Exec(ctx))
+	res := s.exec(a, p)
+	endOp(a.op, res)
+	return res
+}
+
+func (s *Supervisor) exec(a *ask, p Program) *Result {
 	r := newRun(s, p, newID())
-	r.ask = a
+	r.ask, r.span = a, a.span
+	a.op.Of(r.id, r.span)
 	var fail *failure
 	if r.source, fail = p.source(p.Limits); fail == nil {
 		fail = checkSurface(p.Catalog)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/snapshot"
+	"github.com/openclaw/codemode-supervisor/supervisor/internal/telemetry"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 )
 
@@ -43,6 +44,13 @@ func (s *Supervisor) Wait(ctx context.Context, w WaitRequest) *Result {
 		return refuseWait(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
+	op := s.tel.Wait(ctx)
+	res := s.wait(ctx, w, op)
+	endOp(op, res)
+	return res
+}
+
+func (s *Supervisor) wait(ctx context.Context, w WaitRequest, op *telemetry.Op) *Result {
 	if ctx.Err() != nil {
 		return givenUp(ctx)
 	}
@@ -58,6 +66,8 @@ func (s *Supervisor) Wait(ctx context.Context, w WaitRequest) *Result {
 		return refuseWait(inputf(InvalidInput, "the run is at work: another wait on it goes on, or one that was given up has not come to its end. Use the result of that one, or wait again in a while"))
 	}
 	a := newAsk(ctx, r.p.Limits.Timeout, false)
+	a.trace(op)
+	op.Of(r.id, r.span)
 	select {
 	case r.asks <- a:
 	case <-r.over:

@@ -36,6 +36,7 @@ var (
 		"github.com/hashicorp/go-plugin": {"supervisor/internal/process"},
 		"github.com/klauspost/compress":  {"cmd/qjs-worker", "catalog"}, // the supervisor packs, and never unpacks what a worker packed
 		"go.etcd.io/bbolt":               {"snapshot"},
+		"go.opentelemetry.io":            {"supervisor", "test/e2e"},
 
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
