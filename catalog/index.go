@@ -246,7 +246,7 @@ func (b *indexer) add(f field, text string) { b.docs[f] = b.read(b.docs[f], f, t
 // read appends the terms of a text of a field.
 func (b *indexer) read(terms []int32, f field, text string) []int32 {
 	last := int32(-1)
-	for chunk := range chunks(text) {
+	for chunk := range words.Chunks(text) {
 		if len(terms) >= int(fields[f].most) {
 			break
 		}

@@ -38,7 +38,7 @@ func identifier(name, fallback string) string {
 	first, start := true, true // of the words, of a word
 	for _, r := range name {
 		switch {
-		case !wordRune(r) || !words.IdentifierPart(r) || r > 0xffff: // tsc knows no others as identifiers unless it is told to
+		case !words.Letter(r) || !words.IdentifierPart(r) || r > 0xffff: // tsc knows no others as identifiers unless it is told to
 			start = true
 			continue
 		case b.Len() == 0 && !words.IdentifierStart(r):

@@ -3,6 +3,8 @@ package catalog
 import (
 	"slices"
 	"strings"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // Policy says which tools a run may have. It is plain data; the zero value allows all.
@@ -103,34 +105,11 @@ func (e *Entry) names() []string {
 
 func matchAny(patterns, names []string) bool {
 	for _, p := range patterns {
-		if slices.ContainsFunc(names, func(name string) bool { return match(p, name) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return words.Match(p, name) }) {
 			return true
 		}
 	}
 	return false
-}
-
-// match reports whether a name is as a pattern says. It goes back only to the last star,
-// so its time is bounded by the product of their lengths.
-func match(pattern, name string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // deny takes out what has the id of a denied tool, and notes what those would be called.

@@ -11,21 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestMatch(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, name string
-		want          bool
-	}{
-		{"a", "a", true}, {"a", "ab", false}, {"a*", "ab", true}, {"*", "", true}, {"*b", "aab", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
-		{"**", "x", true}, {"", "", true}, {"", "a", false}, {"mcp:*:delete_*", "mcp:github:delete_repo", true}, {"a*b*c", "a_b_b_c", true}, {"*.*", "a", false},
-		{"A", "a", false}, {"[a]", "a", false}, {"?", "a", false}, {"x*x", "x", false},
-	} {
-		if got := match(tt.pattern, tt.name); got != tt.want {
-			t.Errorf("match(%q, %q) = %t", tt.pattern, tt.name, got)
-		}
-	}
-}
-
 // SPEC 2.2, 6.5: a pattern may be written by any of a tool's names, and none is a way around it.
 func TestPolicy(t *testing.T) {
 	entries := []Entry{

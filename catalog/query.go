@@ -53,7 +53,7 @@ func newWord(text string) word { return word{text, vocabulary.key(text)} }
 
 // words returns the words of a query.
 func (ix *index) words(text string) (asked []word) {
-	for chunk := range chunks(text) {
+	for chunk := range words.Chunks(text) {
 		if r, _ := utf8.DecodeRuneInString(chunk); words.Unspaced(r) {
 			for _, pair := range characterPairs(chunk) {
 				asked = append(asked, newWord(pair))

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,14 +11,12 @@ import (
 // fold returns a name without case and punctuation.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
-		if !wordRune(r) {
+		if !words.Letter(r) {
 			return -1
 		}
 		return unicode.ToLower(r)
 	}, name)
 }
-
-func wordRune(r rune) bool { return words.Letter(r) }
 
 // characterPairs returns the pairs of characters of a chunk of a script without spaces.
 func characterPairs(chunk string) []string {
@@ -29,28 +26,6 @@ func characterPairs(chunk string) []string {
 		pairs = append(pairs, string(runes[i:min(i+2, len(runes))]))
 	}
 	return pairs
-}
-
-// chunks is [words.Chunks] without the slice: an index reads megabytes.
-func chunks(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		start, spaced := -1, false
-		for i, r := range text {
-			inside := wordRune(r)
-			if start >= 0 && (!inside || words.Unspaced(r) == spaced) {
-				if !yield(text[start:i]) {
-					return
-				}
-				start = -1
-			}
-			if inside && start < 0 {
-				start, spaced = i, !words.Unspaced(r)
-			}
-		}
-		if start >= 0 {
-			yield(text[start:])
-		}
-	}
 }
 
 // parts is [words.Parts], but quick about words that have none.

@@ -10,6 +10,7 @@ package words
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -21,7 +22,7 @@ import (
 // of character changes (createIssue, HTTPServer, r2).
 func Split(text string) []string {
 	var words []string
-	for _, chunk := range Chunks(text) {
+	for chunk := range Chunks(text) {
 		words = append(words, Parts(chunk)...)
 	}
 	return words
@@ -29,23 +30,25 @@ func Split(text string) []string {
 
 // Chunks cuts text at everything that is neither letter, mark nor digit, and
 // between scripts with and without spaces.
-func Chunks(text string) []string {
-	var found []string
-	start, spaced := -1, false
-	for i, r := range text {
-		inside := Letter(r)
-		if start >= 0 && (!inside || Unspaced(r) == spaced) {
-			found = append(found, text[start:i])
-			start = -1
+func Chunks(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, spaced := -1, false
+		for i, r := range text {
+			inside := Letter(r)
+			if start >= 0 && (!inside || Unspaced(r) == spaced) {
+				if !yield(text[start:i]) {
+					return
+				}
+				start = -1
+			}
+			if inside && start < 0 {
+				start, spaced = i, !Unspaced(r)
+			}
 		}
-		if inside && start < 0 {
-			start, spaced = i, !Unspaced(r)
+		if start >= 0 {
+			yield(text[start:])
 		}
 	}
-	if start >= 0 {
-		found = append(found, text[start:])
-	}
-	return found
 }
 
 // Letter tells whether a character is part of a word: a letter, mark or digit.

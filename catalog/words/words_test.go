@@ -57,3 +57,18 @@ func BenchmarkNearest10000(b *testing.B) {
 		Nearest("get_sme_record", 3, known)
 	}
 }
+
+func TestMatch(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"a*", "ab", true}, {"*", "", true}, {"*b", "aab", true}, {"a*c", "abbc", true}, {"a*c", "abcd", false},
+		{"**", "x", true}, {"", "", true}, {"", "a", false}, {"mcp:*:delete_*", "mcp:github:delete_repo", true}, {"a*b*c", "a_b_b_c", true}, {"*.*", "a", false},
+		{"A", "a", false}, {"[a]", "a", false}, {"?", "a", false}, {"x*x", "x", false},
+	} {
+		if got := Match(tt.pattern, tt.name); got != tt.want {
+			t.Errorf("Match(%q, %q) = %t", tt.pattern, tt.name, got)
+		}
+	}
+}

@@ -150,7 +150,7 @@ func unavailable(c *catalog.Catalog) []string {
 	}
 	lines := []string{"\nMCP servers that are not available now:\n"}
 	for _, u := range all[:min(len(all), maxUnavailable)] {
-		lines = append(lines, fmt.Sprintf("%q: %s\n", clip(u.Name, 60), clip(strings.Join(strings.Fields(u.Reason), " "), maxReason)))
+		lines = append(lines, fmt.Sprintf("%q: %s\n", clip(u.Name, 60), clip(u.Reason, maxReason)))
 	}
 	if more := len(all) - maxUnavailable; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more\n", more))

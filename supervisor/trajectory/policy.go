@@ -3,7 +3,8 @@ package trajectory
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
+
+	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
 // Keep is how much of a content is kept.
@@ -61,7 +62,7 @@ func All(k Keep) Policy {
 func (p Policy) Of(part Part, toolID string) Keep {
 	if toolID != "" {
 		for _, rule := range p.Tools {
-			if match(rule.Pattern, toolID) {
+			if words.Match(rule.Pattern, toolID) {
 				return Policy{Input: rule.Input, Result: rule.Result, Error: rule.Error}.of(part)
 			}
 		}
@@ -87,29 +88,6 @@ func (p Policy) of(part Part) Keep {
 		return p.Note
 	}
 	return KeepNothing // nobody has decided about it
-}
-
-// match goes back only to the last star, so that its time is bounded by the product of
-// the lengths.
-func match(pattern, id string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(id) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && pattern[p] == id[n]:
-			p++
-			n++
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // describe makes the data of a content.
