@@ -116,7 +116,7 @@ func (r *run) converse(ctx context.Context) *end {
 			Namespaces:     r.hasNamespaces(),
 		}
 		l.namespaces = start.Namespaces
-		first := append(surface(r.p.Catalog), start)
+		first := append(catalogFrames(r.p.Catalog), start)
 		small := len(first) == 1 && len(r.source) < socketRoom
 		r.source, r.p.Code, r.p.Command = "", "", "" // a parked run has no use for them
 		r.gate.open(l.child.Conn, nil)
@@ -159,7 +159,7 @@ func (r *run) resume() *end {
 	r.fresh = false
 	r.parked, r.yielded, r.note, r.timer = false, false, "", time.Time{}
 	r.record(trajectory.Event{Kind: trajectory.Resume})
-	conn, first := l.child.Conn, append(surface(r.p.Catalog), resume)
+	conn, first := l.child.Conn, append(catalogFrames(r.p.Catalog), resume)
 	r.feed(func() error {
 		if err := writeAll(conn, first); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/catalog/namespace"
 	"github.com/openclaw/codemode-supervisor/limits"
+	"github.com/openclaw/codemode-supervisor/supervisor/surface"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"github.com/openclaw/codemode-supervisor/workerproto"
 )
@@ -65,29 +66,23 @@ func (p *Program) source(l limits.Limits) (string, *failure) {
 	if n := max(len(p.Code), len(p.Command)); n > workerproto.MaxSource {
 		return "", inputf(InvalidInput, "the source has %d bytes, at most %d are allowed", n, workerproto.MaxSource)
 	}
-	code, command := strings.TrimSpace(p.Code) != "", strings.TrimSpace(p.Command) != ""
-	source := p.Code
-	switch {
-	case !code && !command:
-		return "", inputf(InvalidInput, "exec needs the program's source in code, and it is empty")
-	case code && command && p.Code != p.Command:
-		return "", inputf(InvalidInput, "code and command are two names for the same source and must be equal; give only code")
-	case !code:
-		source = p.Command
+	in, err := surface.ExecInput{Code: p.Code, Command: p.Command}.Mirror()
+	if err != nil {
+		return "", inputf(InvalidInput, "%v", err)
 	}
 	switch {
 	case p.Language != "" && p.Language != "javascript" && p.Language != "typescript":
 		return "", inputf(UnsupportedLanguage, "language %.40q is not supported; use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
 	case p.Language != "" && !l.Languages.Has(p.Language):
 		return "", inputf(UnsupportedLanguage, "language %q is switched off by the config (tools.codeMode.languages); use %s", p.Language, strings.Join(l.Languages.Names(), " or "))
-	case !utf8.ValidString(source):
+	case !utf8.ValidString(in.Code):
 		return "", inputf(InvalidInput, "the source is not UTF-8")
 	}
-	return source, nil
+	return in.Code, nil
 }
 
-// surface is what the worker gets of the catalog, before the cell or the snapshot.
-func surface(c *catalog.Catalog) []workerproto.Message {
+// catalogFrames are what the worker gets of the catalog, before the cell or the snapshot.
+func catalogFrames(c *catalog.Catalog) []workerproto.Message {
 	if c == nil || c.Len() == 0 && len(c.Unavailable()) == 0 {
 		return nil
 	}
