@@ -76,6 +76,10 @@ type Entry struct {
 	// entry with the same id that is not denied. See [Policy].
 	Denied bool
 
+	// Approval says that each call needs an approval before the tool is started, whichever
+	// way the cell named it (SPEC 10.1). See [Policy].
+	Approval bool
+
 	// Control marks a control tool of the surface itself, such as code mode's own
 	// exec. It is left out of the catalog, and that is no warning (SPEC 2.4). A
 	// shell tool that happens to be called exec leaves it false.

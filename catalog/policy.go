@@ -7,11 +7,12 @@ import (
 	"github.com/openclaw/codemode-supervisor/catalog/words"
 )
 
-// Policy says which tools a run may have. It is plain data; the zero value allows all.
+// Policy says which tools a run may have, and which of them a person must approve. It is
+// plain data; the zero value allows all.
 //
 // A pattern is compared with every way in which a tool can be named: its id, the id that
 // its owner and name would give it, its name, its convenience name (tools.<name>), and
-// its path under MCP (MCP.<server>.<tool>, or MCP.<server> for all of a server; in Deny also
+// its path under MCP (MCP.<server>.<tool>, or MCP.<server> for all of a server; in Deny and Approve also
 // with the number that it has where others want the same name). In a pattern `*` stands for any text; all else,
 // the case of letters too, is meant as it is.
 type Policy struct {
@@ -20,10 +21,12 @@ type Policy struct {
 	Allow []string
 	// Deny lists what is denied. It wins over Allow.
 	Deny []string
+	// Approve lists what is allowed once a person has approved the call.
+	Approve []string
 }
 
-// Apply returns the entries with the verdict in [Entry.Denied]. What is denied already
-// stays so. The argument is not changed.
+// Apply returns the entries with the verdict in [Entry.Denied] and [Entry.Approval]. What is
+// denied already, or needs approval, stays so. The argument is not changed.
 func (p Policy) Apply(entries []Entry) []Entry {
 	judged := slices.Clone(entries)
 	for i := range judged {
@@ -32,9 +35,12 @@ func (p Policy) Apply(entries []Entry) []Entry {
 		if !allowed || matchAny(p.Deny, names) {
 			judged[i].Denied = true
 		}
+		if matchAny(p.Approve, names) {
+			judged[i].Approval = true
+		}
 	}
-	if len(p.Deny) > 0 {
-		p.denyNumbered(judged)
+	if len(p.Deny)+len(p.Approve) > 0 {
+		p.judgeNumbered(judged)
 	}
 	return judged
 }
@@ -43,10 +49,10 @@ func (p Policy) Apply(entries []Entry) []Entry {
 // are denied.
 const maxRounds = 8
 
-// denyNumbered denies what a pattern means by a name that it has because others have it, too:
-// MCP.github.getUser2. With one of them gone the others move up, so it goes on until no name
-// that a cell would see is denied.
-func (p Policy) denyNumbered(judged []Entry) {
+// judgeNumbered judges what a pattern means by a name that it has because others have it, too:
+// MCP.github.getUser2. With one of them denied the others move up, so it goes on until no name
+// that a cell would see is denied; those names are the ones that may need approval.
+func (p Policy) judgeNumbered(judged []Entry) {
 	var left []*Entry
 	for i := range judged {
 		if e := &judged[i]; e.Source == MCP && !e.Denied {
@@ -58,10 +64,13 @@ func (p Policy) denyNumbered(judged []Entry) {
 		names, wanted := newNamer(), map[[2]string]bool{}
 		for _, e := range left {
 			server, member := names.name(e)
-			if matchAny(p.Deny, []string{"MCP." + server, "MCP." + server + "." + member}) {
+			paths := []string{"MCP." + server, "MCP." + server + "." + member}
+			if matchAny(p.Deny, paths) {
 				e.Denied = true
 				wanted[[2]string{e.SourceName, e.member()}] = true
 			}
+			// In any round: better a person is asked too often than not at all.
+			e.Approval = e.Approval || matchAny(p.Approve, paths)
 		}
 		if len(wanted) == 0 {
 			return

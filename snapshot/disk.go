@@ -295,6 +295,19 @@ func (d *Disk) SetState(id string, state State) error {
 	})
 }
 
+// Release is [Store]'s.
+func (d *Disk) Release(id string) error {
+	return d.update(func(t *tx) error {
+		r, err := t.own(id)
+		if err != nil {
+			return err
+		}
+		r.Instance = ""
+		t.held[id] = false
+		return t.put(r)
+	})
+}
+
 // Find is [Store]'s.
 func (d *Disk) Find(id string) (m Meta, err error) {
 	err = d.view(func(t *tx) error {

@@ -114,6 +114,14 @@ func (s *memory) SetState(id string, state State) error {
 	return nil
 }
 
+// Release only looks: there is nobody else who could claim it.
+func (s *memory) Release(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.held(id)
+	return err
+}
+
 func (s *memory) Find(id string) (Meta, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -92,6 +92,9 @@ type Store interface {
 	// SetState tells whether a run that this store holds is Running or Waiting; no other
 	// state will do, and nothing else of the run changes. ErrLost, ErrUnknown, as Append.
 	SetState(id string, state State) error
+	// Release gives a run up that this store holds, as the end of its process would: any
+	// may claim it. ErrLost, ErrUnknown, as Append.
+	Release(id string) error
 	// Find gives what is known about a run; ErrUnknown, ErrBroken. One that was Running
 	// when its process ended is Waiting: nobody runs it.
 	Find(id string) (Meta, error)

@@ -24,7 +24,7 @@ func (s *Supervisor) Abort(ctx context.Context, runID string, scope Scope) error
 		if !r.p.Scope.owner().Allows(scope.owner()) {
 			return ErrNoRun
 		}
-		return r.stop(ctx)
+		return r.stop(ctx, errAborted)
 	}
 	meta, ok := s.find(runID, scope)
 	if !ok {
@@ -33,12 +33,40 @@ func (s *Supervisor) Abort(ctx context.Context, runID string, scope Scope) error
 	return s.abortKept(meta)
 }
 
+// Detach leaves a run to the state directory, as Close leaves all of them (SPEC 14.5), and
+// returns when nothing of it is left here: its executor, hooks and listeners are not called any
+// more, and nested calls that are at work are cut off. The next [Supervisor.Wait], here or in
+// another process, brings new ones: calls that were waiting for an approval are asked
+// again, and so on. A run that the store does not have ends as [Aborted]: one that was never
+// parked, or any if there is no state directory. A run that is over is no error;
+// [ErrNoRun] is.
+func (s *Supervisor) Detach(ctx context.Context, runID string, scope Scope) error {
+	if !s.enter() {
+		return errClosed
+	}
+	defer s.wg.Done()
+	r := s.run(runID)
+	switch {
+	case r == nil:
+		if _, ok := s.find(runID, scope); !ok {
+			return ErrNoRun
+		}
+		return nil
+	case !r.p.Scope.owner().Allows(scope.owner()):
+		return ErrNoRun
+	}
+	return r.stop(ctx, errDetached)
+}
+
+// errDetached is the cause of Detach.
+var errDetached = errors.New("who embeds the supervisor let go of it")
+
 // errAborted is the cause of an abort by the owner.
 var errAborted = errors.New("its owner or an operator ended it")
 
 // stop aborts a run and waits for its end.
-func (r *run) stop(ctx context.Context) error {
-	r.abort(errAborted)
+func (r *run) stop(ctx context.Context, cause error) error {
+	r.abort(cause)
 	select {
 	case <-r.over:
 		return nil
@@ -85,7 +113,7 @@ func (s *Supervisor) AbortScope(ctx context.Context, scope Scope) (int, error) {
 	}
 	var errs []error
 	for _, r := range live {
-		errs = append(errs, r.stop(ctx))
+		errs = append(errs, r.stop(ctx, errAborted))
 	}
 	n := len(live)
 	kept, err := s.store.List()

@@ -239,6 +239,11 @@ func (r *run) perform(ctx context.Context, c *call) (value json.RawMessage, err 
 	if input, err = target.Tool.CheckInput(input); err != nil {
 		return nil, notStarted(codeInvalidInput, err)
 	}
+	if r.p.Hooks.needed(target.Tool) {
+		if input, err = r.admit(ctx, c, target.Tool, input); err != nil {
+			return nil, err
+		}
+	}
 	return r.execute(ctx, c, target.Tool, input)
 }
 
@@ -275,7 +280,7 @@ func (r *run) execute(ctx context.Context, c *call, tool *catalog.Tool, input js
 	}
 	var value json.RawMessage
 	var err error
-	call := &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input, run: r, call: c}
+	call := r.callOf(c, tool, input)
 	if starter, ok := r.p.Executor.(Starter); ok {
 		run := starter.Start(call)
 		c.begun()
@@ -298,6 +303,11 @@ func (r *run) execute(ctx context.Context, c *call, tool *catalog.Tool, input js
 		return nil, err
 	}
 	return tool.Result(value)
+}
+
+// callOf is a call as the gateway sees it.
+func (r *run) callOf(c *call, tool *catalog.Tool, input json.RawMessage) *Call {
+	return &Call{ID: c.ref, RunID: r.id, ParentCallID: r.p.ParentCallID, Scope: r.p.Scope, Tool: tool, Input: input, run: r, call: c}
 }
 
 // checkResult bounds what a tool returned.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
 )
@@ -71,10 +72,17 @@ func (c *Call) Release() error {
 	if c.run == nil {
 		return nil
 	}
-	c.call.mu.Lock()
-	c.call.parked, c.call.held, c.call.reason = false, false, ""
-	c.call.mu.Unlock()
+	c.call.goOn()
 	return c.run.beginCall(c.call)
+}
+
+// Update tells those who watch how far the call is: progress, partial output. value must be
+// JSON of at most [MaxUpdateBytes]; anything else is dropped, and so is what comes after
+// the call's end, or faster than it is taken. The cell never sees it (SPEC 10.6).
+func (c *Call) Update(value json.RawMessage) {
+	if c.run != nil && len(value) <= MaxUpdateBytes && json.Valid(value) && utf8.Valid(value) {
+		c.run.update(c, value)
+	}
 }
 
 // printable takes out what drives a terminal or forges a line.
@@ -123,6 +131,8 @@ const (
 	codeToolFailed   = "tool_failed"
 	codeResultSize   = "result_too_large"
 	codeInterrupted  = "interrupted"
+	codeBlocked      = "blocked"
+	codeNotApproved  = "not_approved"
 )
 
 // toolError gives err the form that crosses to the guest.

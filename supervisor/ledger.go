@@ -75,6 +75,13 @@ func (c *call) wait() (parked, held bool, reason string) {
 	return c.parked, c.held, c.reason
 }
 
+// goOn says that the call waits for nobody any more.
+func (c *call) goOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parked, c.held, c.reason = false, false, ""
+}
+
 // callResult is a call's end, from its goroutine.
 type callResult struct {
 	call  *call

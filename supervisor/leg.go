@@ -158,7 +158,7 @@ func (r *run) resume() *end {
 	r.snap.Restored++
 	r.fresh = false
 	r.parked, r.yielded, r.note, r.timer = false, false, "", time.Time{}
-	r.record(trajectory.Event{Kind: trajectory.Resume})
+	r.record(trajectory.Event{Kind: trajectory.Resume, CallID: r.ask.callID})
 	conn, first := l.child.Conn, append(catalogFrames(r.p.Catalog), resume)
 	r.feed(func() error {
 		if err := writeAll(conn, first); err != nil {

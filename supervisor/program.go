@@ -26,6 +26,8 @@ type Program struct {
 	Catalog *catalog.Catalog
 	// Executor runs the nested calls. It may be nil if Catalog is.
 	Executor Executor
+	// Hooks are asked before the cell, and before each nested call, is started.
+	Hooks Hooks
 	// Namespaces are the plugins' (SPEC 8). Those whose tools are all in the catalog are built
 	// for the run once its source has been accepted, and before guest code runs. Nil means
 	// none.
@@ -44,6 +46,9 @@ type Program struct {
 	// time (SPEC 9.4). Exec returns after the last one was taken: a function that blocks
 	// holds the answer up, and neither the run's limits nor its worker's end.
 	Output func(Item)
+	// Update, if not nil, receives what executors tell of calls that are at work, in order,
+	// one at a time, as Output does. Updates that it is too slow for are dropped.
+	Update func(Update)
 	// Trajectory, if not nil, receives the run's events, in order. Events that its sink
 	// is too slow for are dropped and counted.
 	Trajectory *trajectory.Recorder

@@ -151,7 +151,7 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 	}
 	p := Program{
 		Limits: rec.Limits, Scope: rec.Scope, ParentCallID: rec.Parent,
-		Executor: w.Executor, Output: w.Output, Trajectory: w.Trajectory,
+		Executor: w.Executor, Hooks: w.Hooks, Output: w.Output, Update: w.Update, Trajectory: w.Trajectory,
 		Namespaces: w.Namespaces, NamespaceConfig: w.NamespaceConfig,
 	}
 	if rec.Tools != nil {

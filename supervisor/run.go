@@ -76,13 +76,14 @@ type run struct {
 
 // ask is an exec or a wait: who wants an answer, and by when.
 type ask struct {
-	ctx   context.Context // the caller's
-	exec  bool            // the exec that began the run; its end is the run's
-	clock clock
-	reply chan *Result // has room for the answer; nil if the wait was given up
-	taken atomic.Bool  // the answer was given, or who asked has gone
-	op    *telemetry.Op
-	span  trace.SpanContext // of op
+	ctx    context.Context // the caller's
+	exec   bool            // the exec that began the run; its end is the run's
+	clock  clock
+	reply  chan *Result // has room for the answer; nil if the wait was given up
+	taken  atomic.Bool  // the answer was given, or who asked has gone
+	callID string       // of a wait: the model's call
+	op     *telemetry.Op
+	span   trace.SpanContext // of op
 }
 
 // end is how a leg ended, or the run.
@@ -102,7 +103,7 @@ func newRun(s *Supervisor, p Program, id string) *run {
 	}
 	r.ctx, r.abort = context.WithCancelCause(s.ctx)
 	r.ledger.init(r.id, p.Limits)
-	if p.Output != nil || p.Trajectory != nil {
+	if p.Output != nil || p.Update != nil || p.Trajectory != nil {
 		r.emitter = newEmitter()
 		s.wg.Go(r.emitter.run) // ends with the run, when its listeners have had all
 	}
@@ -221,10 +222,11 @@ func (r *run) unable(cause error, fail *failure) *end {
 	return nil
 }
 
-// leaves tells that what ended the run is the end of the supervisor, which its durable
-// store outlives (SPEC 14.5).
+// leaves tells that what ended the run is the end of the supervisor, or [Supervisor.Detach],
+// which its durable store outlives (SPEC 14.5).
 func (r *run) leaves(fail *failure) bool {
-	return fail.code == Aborted && r.journal.Load() && errors.Is(context.Cause(r.ctx), errClosed)
+	cause := context.Cause(r.ctx)
+	return fail.code == Aborted && r.journal.Load() && (errors.Is(cause, errClosed) || errors.Is(cause, errDetached))
 }
 
 // finish ends the run for good.
@@ -244,12 +246,15 @@ func (r *run) finish(e *end) {
 	if e.fail == nil {
 		res.Value = e.value
 	}
-	r.abort(errOver)
-	if !left { // the next supervisor's trajectory goes on
+	r.abort(errOver) // no effect on the cause, if there is one
+	if !left {       // the next supervisor's trajectory goes on
 		r.record(trajectory.Event{Kind: trajectory.End, Status: string(res.Status), Code: string(res.Code), Millis: &res.Telemetry.Timings.Total, Data: r.outcome(res)})
 	}
 	switch {
 	case left:
+		if errors.Is(context.Cause(r.ctx), errDetached) {
+			r.s.storeFailed(r.id, r.s.store.Release(r.id))
+		}
 	case r.known:
 		r.s.keepResult(r, res)
 	case r.fresh: // nobody was told of it

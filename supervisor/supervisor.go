@@ -187,26 +187,32 @@ func (s *Supervisor) Close() error {
 // Exec runs one cell to its end, or until it has to wait for something, and gives its
 // result, which is never nil. A result whose status is [Waiting] is taken up by
 // [Supervisor.Wait]. ctx ends the run as [Aborted]; once Exec has returned it means
-// nothing to the run any more. The run's time limit counts from this call (SPEC 13).
+// nothing to the run any more. The run's time limit counts from this call (SPEC 13), or
+// from the answer of [Hooks.BeforeTool].
 func (s *Supervisor) Exec(ctx context.Context, p Program) *Result {
 	p.Limits = fill(p.Limits, s.opts.Limits)
-	a := newAsk(ctx, p.Limits.Timeout, true)
 	if !s.enter() {
 		return refuse(hostf(Aborted, "%v", errClosed))
 	}
 	defer s.wg.Done()
+	id := newID()
+	p, fail := s.admitExec(ctx, p, id)
+	a := newAsk(ctx, p.Limits.Timeout, true)
 	a.trace(s.tel.Exec(ctx))
-	res := s.exec(a, p)
+	res := s.exec(a, p, id, fail)
 	endOp(a.op, res)
 	return res
 }
 
-func (s *Supervisor) exec(a *ask, p Program) *Result {
-	r := newRun(s, p, newID())
+// exec runs the cell, unless it was refused already.
+func (s *Supervisor) exec(a *ask, p Program, id string, fail *failure) *Result {
+	r := newRun(s, p, id)
 	r.ask, r.span = a, a.span
 	a.op.Of(r.id, r.span)
-	var fail *failure
-	if r.source, fail = p.source(p.Limits); fail == nil {
+	if fail == nil {
+		r.source, fail = p.source(p.Limits)
+	}
+	if fail == nil {
 		fail = checkSurface(p.Catalog)
 	}
 	if fail != nil {

@@ -19,12 +19,16 @@ type WaitRequest struct {
 	// Scope is the caller's identity. What the run's owner had of AgentID, SessionID,
 	// SessionKey and AgentRunID must be the same here.
 	Scope Scope
+	// CallID is the id of the wait call that the model made, for the trajectory.
+	CallID string
 	// The others are for a run that another process parked. One that
 	// this supervisor began keeps its own.
 	Executor        Executor
+	Hooks           Hooks
 	Namespaces      *namespace.Registry
 	NamespaceConfig json.RawMessage
 	Output          func(Item)
+	Update          func(Update)
 	Trajectory      *trajectory.Recorder
 }
 
@@ -66,6 +70,7 @@ func (s *Supervisor) wait(ctx context.Context, w WaitRequest, op *telemetry.Op) 
 		return refuseWait(inputf(InvalidInput, "the run is at work: another wait on it goes on, or one that was given up has not come to its end. Use the result of that one, or wait again in a while"))
 	}
 	a := newAsk(ctx, r.p.Limits.Timeout, false)
+	a.callID = w.CallID
 	a.trace(op)
 	op.Of(r.id, r.span)
 	select {
@@ -221,7 +226,7 @@ func (s *Supervisor) again(id string) *Result {
 	case err == nil && len(saved.Record) == 0 && saved.Meta.State == snapshot.Expired:
 		return refuseWait(limitf(SnapshotExpired, "%s", expired(saved.Meta.TTL)))
 	case err == nil && !saved.Meta.State.Terminal(): // it was left to the durable store
-		return refuseWait(hostf(Aborted, "%v; the run is kept, and a supervisor with the same state directory can wait for it", errClosed))
+		return refuseWait(hostf(Aborted, "the run was cut off (%v, or it was detached) and is kept: wait for it again, with a supervisor of the same state directory", errClosed))
 	}
 	res := new(Result)
 	if err == nil {

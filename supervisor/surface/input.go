@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/limits/json5"
 )
@@ -204,22 +205,45 @@ type Identity struct {
 // ToolKind is what tells an exec of code mode from a shell tool that is called exec.
 const ToolKind = "code_mode_exec"
 
-// HookEvent is what the gateway's before-tool hook gets before an exec runs (SPEC 2.7).
+// HookEvent is what the gateway's before-tool hook gets before a tool is started: the exec
+// of the model (SPEC 2.7), and each nested call (SPEC 10.1).
 type HookEvent struct {
-	ToolName   string `json:"toolName"` // "exec"
-	ToolKind   string `json:"toolKind"` // [ToolKind]
-	ToolCallID string `json:"toolCallId,omitempty"`
-	// ToolInputKind is "javascript" or "typescript", and absent if the language is neither.
-	// No language is JavaScript; a Markdown fence that says otherwise is read later, in
+	ToolName   string `json:"toolName"`             // "exec", or the nested tool's own name
+	ToolKind   string `json:"toolKind,omitempty"`   // [ToolKind]; absent of a nested call
+	ToolCallID string `json:"toolCallId,omitempty"` // the model's, or the nested call's
+	// ToolInputKind is, of an exec, "javascript" or "typescript", and absent if the language is
+	// neither. No language is JavaScript; a Markdown fence that says otherwise is read later, in
 	// the worker.
-	ToolInputKind string    `json:"toolInputKind,omitempty"`
-	Params        ExecInput `json:"params"`
+	ToolInputKind string `json:"toolInputKind,omitempty"`
+	// Params are the input, JSON: of an exec an object with code, command and perhaps
+	// language, of a nested call what the tool would get, checked against its schema.
+	Params json.RawMessage `json:"params"`
+
+	RunID string `json:"runId,omitempty"`
+	// Of a nested call: the exec call of the model that it belongs to, also after a resume;
+	// the tool's exact catalog id; where the tool comes from.
+	ParentCallID string         `json:"parentToolCallId,omitempty"`
+	ToolID       string         `json:"toolId,omitempty"`
+	Source       catalog.Source `json:"source,omitempty"`
+	SourceName   string         `json:"sourceName,omitempty"`
 	Identity
 }
 
-// Event makes the event of a call. in must have been mirrored.
+// Verdict is what a before-tool hook says of a call. The zero value lets it through as it is.
+type Verdict struct {
+	// Block refuses the call: nothing is started. Reason is told to the cell, or to the model.
+	Block  bool   `json:"block,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Params, if not nil, replace the input: of an exec as [ParseRewrite] and
+	// [ExecInput.Reconcile] have it; of a nested call as a whole, checked again.
+	Params json.RawMessage `json:"params,omitempty"`
+	// Approve asks for an approval first, also where policy asks for none.
+	Approve bool `json:"approve,omitempty"`
+}
+
+// Event makes the event of an exec. in must have been mirrored.
 func (in ExecInput) Event(callID string, who Identity) HookEvent {
-	e := HookEvent{ToolName: ExecName, ToolKind: ToolKind, ToolCallID: callID, Params: in, Identity: who}
+	e := HookEvent{ToolName: ExecName, ToolKind: ToolKind, ToolCallID: callID, Params: encode(in), Identity: who}
 	switch in.Language {
 	case "", "javascript":
 		e.ToolInputKind = "javascript"

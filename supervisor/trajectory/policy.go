@@ -32,16 +32,17 @@ const (
 	PartOutput Part = "output" // an item
 	PartValue  Part = "value"  // of the cell
 	PartError  Part = "error"  // the text of a call's failure, or of the run's
-	PartNote   Part = "note"   // what the cell said when it yielded
+	PartNote   Part = "note"   // what the cell said when it yielded, or why a call was stopped
+	PartUpdate Part = "update" // what an executor told of a call
 )
 
 // Policy says what of the content is kept (SPEC 18.1). The zero value keeps size and hash
 // of everything, and no content.
 type Policy struct {
-	Source, Input, Result, Output, Value, Error, Note Keep
+	Source, Input, Result, Output, Value, Error, Note, Update Keep
 
 	// Tools are exceptions for nested calls. The first rule whose pattern the call's tool
-	// id matches decides about its input, result and error.
+	// id matches decides about its input, result and error. Updates are part of the result.
 	Tools []ToolRule
 }
 
@@ -55,7 +56,7 @@ type ToolRule struct {
 
 // All is the policy that treats every part alike.
 func All(k Keep) Policy {
-	return Policy{Source: k, Input: k, Result: k, Output: k, Value: k, Error: k, Note: k}
+	return Policy{Source: k, Input: k, Result: k, Output: k, Value: k, Error: k, Note: k, Update: k}
 }
 
 // Of tells what is kept of a part. toolID is that of the nested call, or empty.
@@ -63,7 +64,7 @@ func (p Policy) Of(part Part, toolID string) Keep {
 	if toolID != "" {
 		for _, rule := range p.Tools {
 			if words.Match(rule.Pattern, toolID) {
-				return Policy{Input: rule.Input, Result: rule.Result, Error: rule.Error}.of(part)
+				return Policy{Input: rule.Input, Result: rule.Result, Error: rule.Error, Update: rule.Result, Note: rule.Error}.of(part)
 			}
 		}
 	}
@@ -86,6 +87,8 @@ func (p Policy) of(part Part) Keep {
 		return p.Error
 	case PartNote:
 		return p.Note
+	case PartUpdate:
+		return p.Update
 	}
 	return KeepNothing // nobody has decided about it
 }

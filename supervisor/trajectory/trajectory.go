@@ -36,6 +36,9 @@ const (
 	Exec       Kind = "exec"        // a cell begins
 	ToolCall   Kind = "tool_call"   // a nested call is sent to its executor
 	ToolResult Kind = "tool_result" // a nested call settled
+	Hook       Kind = "hook"        // the before-tool hook did not let a nested call through as it was
+	Approval   Kind = "approval"    // a nested call needs somebody's approval, or got an answer
+	Update     Kind = "update"      // an executor told something of a nested call
 	Output     Kind = "output"      // the cell emitted an item
 	Yield      Kind = "yield"       // the cell called yield_control
 	Park       Kind = "park"        // the run was suspended, and its worker is dead
@@ -46,6 +49,18 @@ const (
 // Denied is the status of a [ToolCall] that policy denied: nothing was sent.
 const Denied = "denied"
 
+// The statuses of [Hook] and [Approval]. Nothing is sent while an approval is asked for, or
+// after a call was blocked or refused; the [ToolResult] says so, too.
+const (
+	HookBlocked   = "blocked"
+	HookRewritten = "rewritten"
+	HookApproval  = "approval" // the hook wants one
+
+	ApprovalAsked   = "asked"
+	ApprovalGranted = "granted"
+	ApprovalRefused = "refused"
+)
+
 // Event is one line of a trajectory.
 type Event struct {
 	Seq    uint64    `json:"seq"` // 1, 2, 3 … in the recorder; a process that goes on with a run begins anew
@@ -53,7 +68,7 @@ type Event struct {
 	RunID  string    `json:"runId"`
 	Kind   Kind      `json:"kind"`
 	Parent string    `json:"parent,omitempty"` // the original exec call's id, also after resumes
-	CallID string    `json:"callId,omitempty"` // the nested call's
+	CallID string    `json:"callId,omitempty"` // the nested call's; of a resume, the model's wait call
 	ToolID string    `json:"toolId,omitempty"` // the exact id in the catalog
 	Status string    `json:"status,omitempty"` // of a call, result, item, park or end
 	Code   string    `json:"code,omitempty"`
@@ -70,8 +85,10 @@ func (e Event) Part() Part {
 		return PartInput
 	case Output:
 		return PartOutput
-	case Yield, Park:
+	case Yield, Park, Hook, Approval:
 		return PartNote
+	case Update:
+		return PartUpdate
 	case ToolResult:
 		if e.Status == "failed" {
 			return PartError

@@ -3,6 +3,7 @@ package trajectory
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -273,8 +274,8 @@ func ReadMessages(r io.Reader) (messages []Message, skipped int, err error) {
 
 // Project gives the transcript of events that a gateway did not follow as they happened,
 // such as those of a file: exec with the id that the model gave it, a wait for each
-// resume, their results, and the nested calls between them. The stream does not know the
-// ids of the model's wait calls: they become RUN:wait:N. A run whose end is missing has a
+// resume, their results, and the nested calls between them. A wait whose id the stream
+// does not know becomes RUN:wait:N. A run whose end is missing has a
 // last control call without a result.
 func Project(events []Event) []Message {
 	var messages []Message
@@ -288,7 +289,7 @@ func Project(events []Event) []Message {
 			c = control{id: e.Parent, name: "exec", waits: c.waits}
 			messages = append(messages, c.call("code", e))
 		case Resume:
-			c = control{id: fmt.Sprintf("%s:wait:%d", e.RunID, c.waits+1), name: "wait", waits: c.waits + 1}
+			c = control{id: cmp.Or(e.CallID, fmt.Sprintf("%s:wait:%d", e.RunID, c.waits+1)), name: "wait", waits: c.waits + 1}
 			messages = append(messages, c.call("runId", e))
 		case Park, End:
 			if c.id != "" {
