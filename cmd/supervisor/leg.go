@@ -127,7 +127,7 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 	}
 	for result.Status == supervisor.Waiting && !l.flags.noWait && !l.undecided(result) {
 		l.progress.show(result)
-		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Output: l.output()})
+		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Hooks: l.toolbox.hooks(), Output: l.output()})
 		if ctx.Err() != nil && next.Code == supervisor.Aborted {
 			if l.flags.stateDir != "" {
 				return result // it goes on in another process

@@ -103,7 +103,7 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	recorded := func() {}
 	defer func() { recorded() }() // the leg's end has events, too
 	defer leg.close()
-	program.Catalog, program.Executor = leg.toolbox.catalog, leg.toolbox
+	program.Catalog, program.Executor, program.Hooks = leg.toolbox.catalog, leg.toolbox, leg.toolbox.hooks()
 	program.ParentCallID = "exec"
 	if program.Trajectory, recorded, err = f.record.recorder(os.O_TRUNC, c.stderr); err != nil {
 		return err
