@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // newSupervisor makes a real one, closed at the end of the test.
 func newSupervisor(t testing.TB, change func(*supervisor.Options)) *supervisor.Supervisor {
