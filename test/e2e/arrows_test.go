@@ -38,6 +38,7 @@ var (
 		"go.etcd.io/bbolt":               {"snapshot"},
 		"go.opentelemetry.io":            {"supervisor", "test/e2e"},
 
+		"github.com/creachadair/jrpc2":        {"cmd/supervisor/internal/gatewayrpc"},
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}

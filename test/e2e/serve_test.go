@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,8 +31,8 @@ const endOfInput = "END OF INPUT"
 
 var runIDs = regexp.MustCompile(`"runId":"([0-9a-f]{32})"`)
 
-// play plays a transcript: a line with "> " in front is sent, one with "< " is what must come
-// next, "…" stands for anything in it; a line that begins with blanks goes on with the line
+// play plays a transcript: a line with "> " in front is sent, those with "< " up to the next such
+// are what must come then, "…" stands for anything in it; a line that begins with blanks goes on with the line
 // above it, and anything else is a remark. RUN_ID is the last run id that came, END OF INPUT
 // closes what the other side reads.
 func (r *rpc) play(text string) error {
@@ -48,26 +49,54 @@ func (r *rpc) play(text string) error {
 	if len(steps) == 0 {
 		return errors.New("the transcript has no lines")
 	}
-	for _, step := range steps {
-		if step == endOfInput {
-			r.to.(io.Closer).Close()
-			continue
-		}
-		want := strings.ReplaceAll(step[2:], "RUN_ID", r.runID)
-		if step[0] == '>' {
-			if _, err := io.WriteString(r.to, want+"\n"); err != nil {
-				return fmt.Errorf("sending %s: %w", want, err)
+	for len(steps) > 0 {
+		if steps[0][0] != '<' {
+			if err := r.say(steps[0]); err != nil {
+				return err
 			}
+			steps = steps[1:]
 			continue
 		}
+		n := 1
+		for n < len(steps) && steps[n][0] == '<' {
+			n++
+		}
+		if err := r.hear(steps[:n]); err != nil {
+			return err
+		}
+		steps = steps[n:]
+	}
+	return nil
+}
+
+func (r *rpc) say(step string) error {
+	if step == endOfInput {
+		return r.to.(io.Closer).Close()
+	}
+	line := strings.ReplaceAll(step[2:], "RUN_ID", r.runID)
+	if _, err := io.WriteString(r.to, line+"\n"); err != nil {
+		return fmt.Errorf("sending %s: %w", line, err)
+	}
+	return nil
+}
+
+// hear takes as many lines as there are, in any order: what different goroutines have to say
+// at a time comes as it comes.
+func (r *rpc) hear(want []string) error {
+	want = slices.Clone(want)
+	for len(want) > 0 {
 		got, err := r.lines.ReadString('\n')
 		if err != nil {
-			return fmt.Errorf("waiting for %s: %w", want, err)
+			return fmt.Errorf("waiting for\n%s\n%w", strings.Join(want, "\n"), err)
 		}
 		got = strings.TrimSuffix(got, "\n")
-		if !shows([]string{want}, []string{got}) {
-			return fmt.Errorf("got:\n%s\nwant:\n%s", got, want)
+		i := slices.IndexFunc(want, func(w string) bool {
+			return shows([]string{strings.ReplaceAll(w[2:], "RUN_ID", r.runID)}, []string{got})
+		})
+		if i < 0 {
+			return fmt.Errorf("got:\n%s\nwant one of:\n%s", got, strings.Join(want, "\n"))
 		}
+		want = slices.Delete(want, i, i+1)
 		if m := runIDs.FindStringSubmatch(got); m != nil {
 			r.runID = m[1]
 		}
@@ -135,6 +164,46 @@ func TestDocsServe(t *testing.T) {
 		t.Error("docs/serve.md has no session")
 	}
 	noWorkers(t, time.Second)
+}
+
+// docs/serve.md has each method, and each error, of the document of the protocol.
+func TestDocsServeTables(t *testing.T) {
+	var rpcDoc struct {
+		Methods []struct {
+			Name      string
+			Direction string          `json:"x-direction"`
+			Result    json.RawMessage `json:"result"`
+		}
+		Components struct {
+			Errors map[string]struct{ Code int }
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(repo, "cmd/supervisor/internal/gatewayrpc/openrpc.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &rpcDoc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, m := range rpcDoc.Methods {
+		kind := m.Direction
+		if m.Result == nil {
+			kind += " notification"
+		}
+		names[kind] = append(names[kind], m.Name)
+	}
+	var codes []string
+	for _, e := range rpcDoc.Components.Errors {
+		codes = append(codes, fmt.Sprint(e.Code))
+	}
+	doc := readDoc(t, "docs/serve.md")
+	asks, asked := doc.tables(t, "## What clients ask"), doc.tables(t, "## What the supervisor asks")
+	sameSet(t, "requests of clients", column(asks[0], 0), names["client-to-supervisor"])
+	sameSet(t, "notifications of clients", column(asks[1], 0), names["client-to-supervisor notification"])
+	sameSet(t, "requests of the supervisor", column(asked[0], 0), names["supervisor-to-client"])
+	sameSet(t, "notifications of the supervisor", column(asked[1], 0), names["supervisor-to-client notification"])
+	sameSet(t, "errors", column(doc.tables(t, "## Errors")[0], 0), codes)
 }
 
 // listening is a `supervisor serve --listen` with a client.
