@@ -2,7 +2,6 @@ package gatewayrpc
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -450,9 +449,3 @@ func echo(params json.RawMessage) (any, error) {
 }
 
 func silent(json.RawMessage) (any, error) { return nil, errSilent }
-
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	_ = json.Compact(&b, raw)
-	return b.String()
-}
