@@ -57,6 +57,7 @@ type listed struct {
 	Imports, TestImports, XTestImports []string
 }
 
+// Validation 15: TypeScript is transformed and evaluated, and not loaded where code mode is off or the cell is JavaScript
 func TestArrows(t *testing.T) {
 	// What a package imports depends on the system it is built for.
 	for _, goos := range []string{"linux", "darwin"} {
