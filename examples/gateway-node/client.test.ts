@@ -98,8 +98,8 @@ test("requests, calls, output and events, in order", async () => {
   const exec = await peer.next("run/exec");
   assert.deepEqual(exec.params, { handle: "h1", callId: "c1", arguments: { code: "1" } });
   peer.send({ id: "s1", method: "tool/call", params: { handle: "h1", runId: "r", callId: "r:1", toolId: "client:app:x", input: { v: "ü\u2028\ud83d\ude00" } } });
-  assert.deepEqual((await peer.next("tool/update")).params, { handle: "h1", callId: "r:1", value: { percent: 50 } });
-  assert.deepEqual((await peer.next("tool/park")).params, { handle: "h1", callId: "r:1", reason: "a person" });
+  assert.deepEqual((await peer.next("tool/update")).params, { callId: "r:1", value: { percent: 50 } });
+  assert.deepEqual((await peer.next("tool/park")).params, { callId: "r:1", reason: "a person" });
   assert.deepEqual((await peer.next("s1")).result, { value: { echo: { v: "ü\u2028\ud83d\ude00" } } });
   assert.equal(call.toolId, "client:app:x");
   peer.send({ method: "run/event", params: { handle: "h1", event: { kind: "exec" } } });

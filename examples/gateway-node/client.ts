@@ -518,8 +518,8 @@ export class Client {
           const value = await handlers.call({
             ...(p as unknown as ToolCall),
             signal,
-            park: (reason) => this.#notify("tool/park", { handle: p.handle, callId: p.callId, reason }),
-            update: (value) => this.#blocked || this.#notify("tool/update", { handle: p.handle, callId: p.callId, value }),
+            park: (reason) => this.#notify("tool/park", { callId: p.callId, reason }),
+            update: (value) => this.#blocked || this.#notify("tool/update", { callId: p.callId, value }),
           });
           encode({ value }); // what is no JSON, or too long, is the tool's failure
           return { value: value ?? null };
