@@ -36,6 +36,9 @@ export interface GatewayOptions {
   /** MCP servers that did not start. */
   unavailable?: { name: string; reason: string }[];
   policy?: Policy;
+  namespaces?: OpenParams["namespaces"];
+  /** Is told of an exec or a wait of the model's before it is handed on, and may hold it. */
+  pause?(session: string, call: ModelCall, signal: AbortSignal): void | Promise<void>;
   /** Refuses a call before it is started, by throwing. It sees the model's exec, too. */
   before?(event: HookEvent): void;
   /** Asks a person, and takes its time. */
@@ -54,7 +57,8 @@ export type Entry = Message | { role: "nested"; callId: string; parentCallId: st
 interface Session {
   transcript: Entry[];
   turns: number;
-  abort?: AbortController;
+  run?: Run;
+  stop?: AbortController;
 }
 
 const MAX_ROUNDS = 32; // requests to the model in one turn
@@ -70,7 +74,7 @@ export class Gateway {
     for (const tool of options.tools) {
       const id = tool.id ?? `${tool.source}:${tool.sourceName ?? OWNERS[tool.source]}:${tool.name}`;
       if (this.#tools.has(id)) throw new Error(`two tools have the id ${id}`);
-      this.#tools.set(id, { ...tool, id, policy: this.#policyOf(id) });
+      this.#tools.set(id, { ...tool, id, policy: this.#policyOf(id) ?? tool.policy });
     }
   }
 
@@ -78,37 +82,48 @@ export class Gateway {
     return this.#sessions.get(session)?.transcript ?? [];
   }
 
-  /** Aborts what the session is doing. */
-  abort(session: string): void {
-    this.#sessions.get(session)?.abort?.abort(new Error("the session was aborted"));
+  /** Aborts the cells of a session, also those that are parked; the model is told so, and its turn goes on. */
+  async abort(session: string): Promise<void> {
+    await this.#sessions.get(session)?.run?.abort();
+  }
+
+  /** Ends the turn of a session. */
+  stop(session: string): void {
+    this.#sessions.get(session)?.stop?.abort(new Error("the turn was stopped"));
+  }
+
+  /** Ends all turns. */
+  close(): void {
+    for (const id of this.#sessions.keys()) this.stop(id);
   }
 
   /** One turn of an agent: from what somebody said to the model's answer. One at a time a session. */
   async turn(sessionId: string, agentId: string, text: string): Promise<string> {
     const session = this.#sessions.get(sessionId) ?? { transcript: [], turns: 0 };
     this.#sessions.set(sessionId, session);
-    if (session.abort) throw new Error(`session ${sessionId} is at work`);
-    const abort = (session.abort = new AbortController());
+    if (session.stop) throw new Error(`session ${sessionId} is at work`);
+    const stop = (session.stop = new AbortController());
     try {
-      return await this.#turn(session, sessionId, agentId, text, abort.signal);
+      return await this.#turn(session, sessionId, agentId, text, stop.signal);
     } finally {
-      session.abort = undefined;
+      session.run = session.stop = undefined;
     }
   }
 
   async #turn(session: Session, sessionId: string, agentId: string, text: string, signal: AbortSignal): Promise<string> {
     const o = this.#o;
-    const run = await o.client.open(
+    const run = (session.run = await o.client.open(
       {
         scope: { agentId, sessionId, agentRunId: `${sessionId}/${++session.turns}` },
         config: o.codeMode,
         agentConfig: o.agents?.[agentId],
         tools: [...this.#tools.values()].map(({ run: _, ...tool }) => tool),
         unavailable: o.unavailable,
+        namespaces: o.namespaces,
         shapes: [o.provider.shape],
       },
       this.#handlers(session, sessionId),
-    );
+    ));
     try {
       session.transcript.push({ role: "user", text });
       for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -146,13 +161,14 @@ export class Gateway {
   async #dispatch(run: Run, sessionId: string, call: ModelCall, signal: AbortSignal): Promise<{ text: string; isError: boolean }> {
     try {
       if (run.surface.engaged && (call.name === "exec" || call.name === "wait")) {
+        await this.#o.pause?.(sessionId, call, signal);
         const result = await run[call.name](call.arguments, { callId: call.id, signal });
         this.#o.result?.(sessionId, call, result);
         return { text: JSON.stringify(result), isError: result.status === "failed" };
       }
       const tool = run.surface.state === "off" && this.#direct().find((t) => t.name === call.name);
       if (!tool) throw new Error(`there is no tool ${call.name}`);
-      const params = JSON.parse(call.arguments || "{}") as Json;
+      const params = withDefaults(JSON.parse(call.arguments || "{}"), tool.parameters);
       this.#o.before?.({ toolName: tool.name, toolId: tool.id, toolCallId: call.id, params });
       if (tool.policy === "approve") {
         const answer = await this.#o.ask({ tool: tool.id!, params }, signal);
@@ -200,6 +216,15 @@ export class Gateway {
     const { deny, approve } = this.#o.policy ?? {};
     return deny?.some((p) => matches(p, id)) ? "deny" : approve?.some((p) => matches(p, id)) ? "approve" : undefined;
   }
+}
+
+// Without code mode nobody checks a model's input; a real gateway validates it.
+function withDefaults(input: { [key: string]: Json }, schema: any): Json {
+  const filled = { ...input };
+  for (const [key, property] of Object.entries<any>(schema?.properties ?? {})) {
+    if (property.default !== undefined) filled[key] ??= property.default;
+  }
+  return filled;
 }
 
 function matches(pattern: string, id: string): boolean {

@@ -3,10 +3,17 @@
 import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { type Approval, Client, type Json, type OpenParams } from "./client.js";
+import { type Approval, Client, type Json, type OpenParams, type Tool } from "./client.js";
 import { Gateway, type GatewayTool, type Policy } from "./gateway.js";
 import { McpServer } from "./mcp.js";
 import { providers } from "./provider.js";
+
+/** What a tool of the config does. One that is held is a question on stdout: its value is the answer. */
+interface Behaviour {
+  result?: Json;
+  echo?: boolean;
+  held?: boolean;
+}
 
 interface Config {
   /** The program to start, or the socket of one that runs. */
@@ -14,12 +21,14 @@ interface Config {
   provider: { kind: keyof typeof providers; url: string; model: string; key?: string };
   codeMode?: OpenParams["config"];
   agents?: { [id: string]: OpenParams["config"] };
-  /** Tools of people's applications: a call of one is a question on stdout. */
-  client?: { name: string; description?: string; parameters?: Json }[];
+  tools?: (Tool & Behaviour)[];
+  namespaces?: OpenParams["namespaces"];
   mcp?: { [name: string]: { command: string; args?: string[]; env?: { [name: string]: string } } };
   policy?: Policy;
   /** Tools that the before-tool hook refuses. */
   block?: string[];
+  /** Whether each wait of the model's is a question first; a test's. */
+  step?: boolean;
   /** A file to which the trajectories of all runs are appended. */
   trajectory?: string;
   /** A tool that is put into every payload; a test's. */
@@ -29,7 +38,7 @@ interface Config {
 type Command =
   | { do: "turn"; session: string; agent?: string; text: string }
   | { do: "answer"; question: number; value: Json }
-  | { do: "abort"; session: string }
+  | { do: "abort" | "stop"; session: string }
   | { do: "transcript"; session: string };
 
 const config = JSON.parse(readFileSync(process.argv[2] ?? "gateway.json", "utf8")) as Config;
@@ -55,36 +64,14 @@ function ask(about: object, signal: AbortSignal): Promise<Json> {
   });
 }
 
-const calls = (tool: string, input: Json): void => report({ called: tool, input });
-
-/** The tools of the gateway itself, of its plugins, of MCP servers, and of people's applications. */
-const tools: GatewayTool[] = [
-  {
-    name: "message", source: "openclaw", description: "Send a message to a channel",
-    parameters: { type: "object", properties: { to: { type: "string" }, text: { type: "string" } }, required: ["to", "text"], additionalProperties: false },
-    run: (input) => (calls("openclaw:core:message", input), { sent: true, to: (input as { to: string }).to }),
+const tools: GatewayTool[] = (config.tools ?? []).map(({ result, echo, held, ...tool }) => ({
+  ...tool,
+  run: (input, call) => {
+    if (!held) return echo ? input : result;
+    call.park("somebody is asked");
+    return ask({ held: tool.name, input, callId: call.callId }, call.signal);
   },
-  {
-    name: "exec", source: "openclaw", description: "Run a shell command", // an ordinary tool, which happens to be called so
-    parameters: { type: "object", properties: { command: { type: "string" } }, required: ["command"], additionalProperties: false },
-    run: (input) => (calls("openclaw:core:exec", input), { stdout: `would run: ${(input as { command: string }).command}` }),
-  },
-  {
-    name: "browser_request", source: "plugin", sourceName: "browser", description: "Load a page",
-    parameters: { type: "object", properties: { url: { type: "string" } }, required: ["url"], additionalProperties: false },
-    annotations: { readOnlyHint: true },
-    run: (input) => (calls("plugin:browser:browser_request", input), { status: 200, title: `Page at ${(input as { url: string }).url}` }),
-  },
-];
-for (const t of config.client ?? []) {
-  tools.push({
-    ...t, source: "client",
-    run: (input, call) => {
-      call.park("somebody is asked");
-      return ask({ tool: `client:app:${t.name}`, input, callId: call.callId }, call.signal);
-    },
-  });
-}
+}));
 const servers: McpServer[] = [];
 const unavailable: { name: string; reason: string }[] = [];
 for (const [name, { command, args, env }] of Object.entries(config.mcp ?? {})) {
@@ -95,7 +82,7 @@ for (const [name, { command, args, env }] of Object.entries(config.mcp ?? {})) {
       tools.push({
         name: t.name, label: t.title, description: t.description, source: "mcp", sourceName: name,
         parameters: t.inputSchema, outputSchema: t.outputSchema, annotations: t.annotations,
-        run: (input, call) => (calls(`mcp:${name}:${t.name}`, input), server.call(t.name, input, call.signal)),
+        run: (input, call) => server.call(t.name, input, call.signal),
       });
     }
   } catch (e) {
@@ -120,6 +107,10 @@ const gateway = new Gateway({
   tools,
   unavailable,
   policy: config.policy,
+  namespaces: config.namespaces,
+  pause: async (session, call, signal) => {
+    if (config.step && call.name === "wait") await ask({ session, before: call.name }, signal);
+  },
   before: (event) => {
     report({ hook: event.toolId ?? event.toolName, kind: event.toolKind, inputKind: event.toolInputKind, session: event.sessionId, parent: event.parentToolCallId });
     if (config.block?.includes(event.toolId ?? event.toolName)) throw new Error("the gateway's config blocks it");
@@ -128,6 +119,7 @@ const gateway = new Gateway({
   result: (session, call, result) => report({ session, call: call.name, callId: call.id, result }),
   output: (session, item) => report({ session, output: item }),
   event: async (event) => {
+    if (event.kind === "end") report({ ended: event.runId, status: event.status, code: event.code });
     if (trajectory && !trajectory.write(JSON.stringify(event) + "\n")) await once(trajectory, "drain");
   },
   smuggle: (payload) => (config.smuggle ? { ...payload, tools: [...((payload.tools as Json[]) ?? []), config.smuggle] } : payload),
@@ -157,7 +149,10 @@ for await (const line of createInterface({ input: process.stdin })) {
       questions.delete(c.question);
       break;
     case "abort":
-      gateway.abort(c.session);
+      void gateway.abort(c.session).catch((e: Error) => report({ session: c.session, failed: e.message }));
+      break;
+    case "stop":
+      gateway.stop(c.session);
       break;
     case "transcript":
       report({ session: c.session, transcript: gateway.transcript(c.session) });
@@ -165,6 +160,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 }
 
 // Nobody is there any more: end what is at work, and leave nothing behind.
+gateway.close();
 await client.close();
 await Promise.all(turns);
 await Promise.all(servers.map((s) => s.close()));

@@ -65,11 +65,16 @@ const anthropic: Provider = {
     model,
     max_tokens: 4096,
     stream: true,
-    messages: messages.map((m): Json => {
-      if (m.role === "user") return { role: "user", content: m.text };
-      if (m.role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: m.callId, content: m.text, is_error: m.isError }] };
-      const uses = m.calls.map((c) => ({ type: "tool_use", id: c.id, name: c.name, input: object(c.arguments) }));
-      return { role: "assistant", content: [...(m.text ? [{ type: "text", text: m.text }] : []), ...uses] };
+    messages: messages.flatMap((m, i): Json[] => {
+      if (m.role === "user") return [{ role: "user", content: m.text }];
+      if (m.role === "assistant") {
+        const uses = m.calls.map((c) => ({ type: "tool_use", id: c.id, name: c.name, input: object(c.arguments) }));
+        return [{ role: "assistant", content: [...(m.text ? [{ type: "text", text: m.text }] : []), ...uses] }];
+      }
+      if (messages[i - 1]?.role === "tool") return []; // all results of a message stand in one
+      const next = messages.findIndex((r, at) => at > i && r.role !== "tool");
+      const results = messages.slice(i, next < 0 ? undefined : next) as (Message & { role: "tool" })[];
+      return [{ role: "user", content: results.map((r) => ({ type: "tool_result", tool_use_id: r.callId, content: r.text, is_error: r.isError })) }];
     }),
     ...(tools.length > 0 && { tools }),
   }),
