@@ -49,6 +49,15 @@ func (c *cli) openLeg(f legFlags, log *slog.Logger) (*leg, error) {
 
 // open makes a supervisor as the config says.
 func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger) (*supervisor.Supervisor, error) {
+	options, err := c.options(config, stateDir, log)
+	if err != nil {
+		return nil, err
+	}
+	return newSupervisor(options)
+}
+
+// options are those of a supervisor as the config says, for one cell.
+func (c *cli) options(config limits.Config, stateDir string, log *slog.Logger) (supervisor.Options, error) {
 	options := supervisor.Options{
 		Worker:         config.Supervisor.Worker,
 		WorkerSHA256:   config.Supervisor.WorkerSHA256,
@@ -68,12 +77,16 @@ func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger) (*su
 		}
 		key, err := load(file)
 		if err != nil {
-			return nil, &usageError{fmt.Errorf("supervisor.stateKeyFile: %w", err), "it names the file with the state directory's key"}
+			return options, &usageError{fmt.Errorf("supervisor.stateKeyFile: %w", err), "it names the file with the state directory's key"}
 		}
 		options.StateKey = key
 	}
+	return options, nil
+}
+
+func newSupervisor(options supervisor.Options) (*supervisor.Supervisor, error) {
 	s, err := supervisor.New(options)
-	if err != nil && stateDir != "" {
+	if err != nil && options.StateDir != "" {
 		return nil, &usageError{err, "--state-dir takes an empty or new directory, or one that was given to it before"}
 	}
 	return s, err
