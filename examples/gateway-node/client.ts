@@ -494,7 +494,7 @@ export class Client {
   // Answers a request of the supervisor's, sooner or later; nobody waits for it here.
   async #answer(id: unknown, method: string, p: { [key: string]: never }): Promise<void> {
     const event = p.event as HookEvent | undefined;
-    const key = `${method} ${p.handle} ${p.callId ?? event?.toolCallId}`;
+    const key = `${method} ${p.handle} ${p.callId ?? event?.toolCallId ?? ""}`;
     const abort = new AbortController();
     this.#asked.set(key, abort);
     let line: string;
@@ -525,7 +525,7 @@ export class Client {
           return { value: value ?? null };
         } catch (e) {
           const { code, started } = e instanceof ToolError ? e : {};
-          return { error: { message: text(e).slice(0, 32 << 10), code, started } };
+          return { error: { message: text(e).slice(0, 32 << 10) || "it failed", code, started } };
         }
       case "hook/beforeToolCall":
         if (!handlers.hook) return {};

@@ -1,0 +1,557 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/test/e2e/provider"
+)
+
+// The gateway of examples/gateway-node against the real programs: SPEC 21 from a language that
+// is not Go.
+
+// The versions that scripts/typescript.sh brings.
+const (
+	typescriptVersion = "5.9.3"
+	nodeTypesVersion  = "20.19.43"
+)
+
+// nodeExample compiles examples/gateway-node, once, with tsc --strict, and gives the folder.
+var nodeExample = sync.OnceValues(func() (string, error) {
+	if _, err := exec.LookPath("node"); err != nil {
+		return "", errNoNode
+	}
+	root, err := filepath.Abs(repo)
+	if err != nil {
+		return "", err
+	}
+	compiler := filepath.Join(root, ".cache", "typescript", typescriptVersion, "lib", "tsc.js")
+	types := filepath.Join(root, ".cache", "node-types", nodeTypesVersion, "node_modules", "@types")
+	for _, path := range []string{compiler, filepath.Join(types, "node", "package.json")} {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("what scripts/typescript.sh brings is missing: run make deps (%w)", err)
+		}
+	}
+	example, out := filepath.Join(root, "examples", "gateway-node"), filepath.Join(built.dir, "gateway-node")
+	if said, err := exec.Command("node", compiler, "-p", example, "--typeRoots", types, "--outDir", out).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("tsc examples/gateway-node: %w\n%s", err, said)
+	}
+	about, err := os.ReadFile(filepath.Join(example, "package.json")) // it says that these are modules
+	if err != nil {
+		return "", err
+	}
+	return out, os.WriteFile(filepath.Join(out, "package.json"), about, 0o600)
+})
+
+var errNoNode = errors.New("node is not installed; examples/gateway-node was not tested")
+
+// compiledExample is nodeExample for a test.
+func compiledExample(t *testing.T) string {
+	t.Helper()
+	binaries(t)
+	dir, err := nodeExample()
+	switch {
+	case errors.Is(err, errNoNode):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// package.json says what a user gets from npm; it must be what we test with.
+func TestNodeExamplePins(t *testing.T) {
+	var about struct {
+		DevDependencies map[string]string
+	}
+	b, err := os.ReadFile(filepath.Join(repo, "examples", "gateway-node", "package.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &about)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"typescript": typescriptVersion, "@types/node": nodeTypesVersion}, about.DevDependencies); diff != "" {
+		t.Errorf("examples/gateway-node/package.json (-tested +there):\n%s", diff)
+	}
+}
+
+// SPEC 21: the client against peers that are slow, broken or gone.
+func TestNodeClient(t *testing.T) {
+	dir := compiledExample(t)
+	tmp := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=tap", filepath.Join(dir, "client.test.js"))
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !bytes.Contains(out, []byte("# fail 0\n")) || bytes.Contains(out, []byte("# pass 0\n")) {
+		t.Errorf("no test ran:\n%s", out)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left in TMPDIR: %v, %v", left, err)
+	}
+}
+
+// report is a line of the gateway's.
+type report struct {
+	Ready      bool
+	Session    string
+	Answer     *string
+	Failed     string
+	Question   int
+	Held       string          // of a question: the tool that somebody is asked for
+	Before     string          // of a question: what the gateway is about to do
+	Approve    string          // of a question: the tool that needs an approval
+	Params     json.RawMessage // of the same
+	Input      json.RawMessage
+	Withdrawn  int
+	Call       string
+	CallID     string
+	Result     json.RawMessage
+	Output     json.RawMessage
+	Hook       string
+	Kind       string
+	InputKind  string
+	Parent     string
+	Ended      string
+	Status     string
+	Code       string
+	Transcript []struct {
+		Role, Text, CallID, ParentCallID, CatalogID, State string
+		IsError                                            bool
+	}
+}
+
+// nodeGateway is examples/gateway-node at work.
+type nodeGateway struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr bytes.Buffer
+
+	mu      sync.Mutex
+	reports []report      // guarded by mu
+	more    chan struct{} // guarded by mu: closed when there are more of them
+	over    bool          // guarded by mu
+}
+
+// startNodeGateway starts it with a config and a process group of its own.
+func startNodeGateway(t *testing.T, config map[string]any) *nodeGateway {
+	t.Helper()
+	dir := compiledExample(t)
+	file := filepath.Join(t.TempDir(), "gateway.json")
+	b, err := json.Marshal(config)
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &nodeGateway{t: t, cmd: exec.Command("node", filepath.Join(dir, "main.js"), file), more: make(chan struct{})}
+	g.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cacheHome(t), "TMPDIR="+t.TempDir())
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g.cmd.Stderr = &g.stderr
+	out, err := g.cmd.StdoutPipe()
+	if err == nil {
+		g.stdin, err = g.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = g.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() { // ends with the program; the cleanup waits for it
+		defer close(read)
+		g.read(out)
+	}()
+	t.Cleanup(func() {
+		g.stdin.Close()
+		timer := time.AfterFunc(20*time.Second, func() { syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) })
+		<-read
+		if err := g.cmd.Wait(); err != nil {
+			t.Errorf("the gateway: %v", err)
+		}
+		timer.Stop()
+		if err := syscall.Kill(-g.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("processes of the gateway's are left: %v", err)
+			syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+		}
+		noWorkers(t, 0)
+		if t.Failed() {
+			t.Logf("stderr of the gateway:\n%s", g.stderr.Bytes())
+		}
+	})
+	g.await("its start", func(r report) bool { return r.Ready })
+	return g
+}
+
+func (g *nodeGateway) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var r report
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			g.t.Errorf("the gateway reported %.200q: %v", lines.Bytes(), err)
+			continue
+		}
+		g.add(&r)
+	}
+	g.add(nil)
+}
+
+// add notes a report, or that there are no more.
+func (g *nodeGateway) add(r *report) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over = r == nil; !g.over {
+		g.reports = append(g.reports, *r)
+	}
+	close(g.more)
+	g.more = make(chan struct{})
+}
+
+// all gives the reports so far for which is holds.
+func (g *nodeGateway) all(is func(report) bool) (found []report) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range g.reports {
+		if is(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// await gives the first report for which is holds, when it is there.
+func (g *nodeGateway) await(what string, is func(report) bool) report {
+	g.t.Helper()
+	limit := time.After(30 * time.Second)
+	for {
+		g.mu.Lock()
+		more, over, reports := g.more, g.over, g.reports
+		g.mu.Unlock()
+		if i := slices.IndexFunc(reports, is); i >= 0 {
+			return reports[i]
+		}
+		if over {
+			g.t.Fatalf("the gateway ended before %s; it reported\n%+v", what, reports)
+		}
+		select {
+		case <-more:
+		case <-limit:
+			g.t.Fatalf("%s did not come; reported were\n%+v", what, reports)
+		}
+	}
+}
+
+// do gives the gateway a command.
+func (g *nodeGateway) do(command map[string]any) {
+	g.t.Helper()
+	b, _ := json.Marshal(command)
+	if _, err := g.stdin.Write(append(b, '\n')); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *nodeGateway) answer(question int, value any) {
+	g.t.Helper()
+	g.do(map[string]any{"do": "answer", "question": question, "value": value})
+}
+
+// turn has the agent of a session take a turn, and gives its answer.
+func (g *nodeGateway) turn(session, text string) {
+	g.t.Helper()
+	g.do(map[string]any{"do": "turn", "session": session, "text": text})
+}
+
+func (g *nodeGateway) answered(session string) string {
+	g.t.Helper()
+	r := g.await("the answer", func(r report) bool { return r.Session == session && (r.Answer != nil || r.Failed != "") })
+	if r.Answer == nil {
+		g.t.Fatalf("the turn failed: %s", r.Failed)
+	}
+	return *r.Answer
+}
+
+// nodePlan is what the runs of the plan share.
+type nodePlan struct {
+	plan     *provider.Plan
+	provider *provider.Server
+	kind     string         // of provider: openai or anthropic
+	reach    map[string]any // how the gateway reaches the supervisor
+}
+
+// config makes a gateway's config with some of the plan's tools, or with all and the MCP server.
+func (p *nodePlan) config(model string, codeMode json.RawMessage, names []string) map[string]any {
+	config := map[string]any{
+		"supervisor": p.reach, "codeMode": codeMode, "step": true,
+		"provider": map[string]any{"kind": p.kind, "url": p.provider.URL, "model": model, "key": "k"},
+	}
+	if names == nil {
+		config["tools"], config["namespaces"] = p.plan.Tools, p.plan.Namespaces
+		config["mcp"] = map[string]any{p.plan.MCP.Server: map[string]any{"command": "node", "args": []string{"/tmp/q/hDtmp/mcp.js"}}}
+		config["policy"] = map[string]any{"deny": p.plan.MCP.Deny}
+		return config
+	}
+	var tools []provider.Tool
+	for _, name := range names {
+		i := slices.IndexFunc(p.plan.Tools, func(t provider.Tool) bool { return t.Name == name })
+		tools = append(tools, p.plan.Tools[i])
+	}
+	config["tools"] = tools
+	return config
+}
+
+// The plan's steps 1 to 16, through serve from Node (SPEC 21, 2, 10, 12): for both providers over stdio, and over
+// a socket.
+func TestNodeGatewayPlan(t *testing.T) {
+	compiledExample(t)
+	plan, err := provider.Load(os.DirFS("testdata/plan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, s := range plan.Steps {
+		steps = append(steps, s.Name[:2])
+	}
+	for n := 1; n <= 16; n++ {
+		if !slices.Contains(steps, fmt.Sprintf("%02d", n)) {
+			t.Errorf("the plan has no step %d", n)
+		}
+	}
+	server, err := provider.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stdio := map[string]any{"command": filepath.Join(binaries(t), "supervisor")}
+	for _, kind := range []string{"openai", "anthropic"} {
+		t.Run(kind+"_stdio", func(t *testing.T) {
+			p := &nodePlan{plan, server, kind, stdio}
+			for _, s := range plan.Steps {
+				t.Run(s.Name, func(t *testing.T) { p.run(t, s) })
+			}
+		})
+	}
+	t.Run("openai_socket", func(t *testing.T) {
+		p := &nodePlan{plan, server, "openai", map[string]any{"socket": serveSocket(t)}}
+		for _, s := range plan.Steps {
+			switch s.Name {
+			case "02_direct_turn", "05_turn", "10_mcp", "13_wait", "15_abort", "16_trajectory":
+				t.Run(s.Name, func(t *testing.T) { p.run(t, s) })
+			}
+		}
+	})
+}
+
+// run takes a new gateway through a step.
+func (p *nodePlan) run(t *testing.T, s provider.Step) {
+	model, session := t.Name(), "session-1"
+	p.provider.Script(model, s.Replies...)
+	config := p.config(model, s.Config, s.Tools)
+	file := filepath.Join(t.TempDir(), "runs.jsonl")
+	config["trajectory"] = file
+	g := startNodeGateway(t, config)
+	g.turn(session, s.User)
+	if s.BeforeWait != "" {
+		pause := g.await("the model's wait", func(r report) bool { return r.Before == "wait" })
+		held := g.await("the question", func(r report) bool { return r.Held != "" })
+		switch s.BeforeWait {
+		case "release":
+			g.answer(held.Question, held.Input)
+		case "abort":
+			g.do(map[string]any{"do": "abort", "session": session})
+			p.over(g, held, "aborted")
+		case "expire":
+			p.over(g, held, "snapshot_expired")
+		default:
+			t.Fatalf("beforeWait is %q", s.BeforeWait)
+		}
+		g.answer(pause.Question, true)
+	}
+	if got := g.answered(session); got != s.Answer {
+		t.Errorf("the answer is\n%s\nwant\n%s", got, s.Answer)
+	}
+
+	requests := p.provider.Requests(model)
+	if len(requests) != len(s.Replies) || p.provider.Left(model) > 0 {
+		t.Errorf("%d requests came, want %d", len(requests), len(s.Replies))
+	}
+	for i, r := range requests {
+		if diff := cmp.Diff(s.Visible, r.Tools()); diff != "" || r.Key != "k" || !r.Stream {
+			t.Errorf("request %d, key %q, stream %v: tools (-want +got):\n%s", i, r.Key, r.Stream, diff)
+		}
+	}
+	g.do(map[string]any{"do": "transcript", "session": session})
+	transcript := g.await("the transcript", func(r report) bool { return r.Transcript != nil }).Transcript
+	var results []json.RawMessage
+	for _, m := range transcript {
+		if m.Role == "tool" {
+			results = append(results, json.RawMessage(m.Text))
+		}
+	}
+	if len(results) != len(s.Results) {
+		t.Fatalf("the model got %d results, want %d: %s", len(results), len(s.Results), results)
+	}
+	for i, want := range s.Results {
+		if where := lacks(results[i], want); where != "" {
+			t.Errorf("result %d lacks %s:\n got %s\nwant %s", i, where, results[i], want)
+		}
+	}
+	if s.Nested != nil {
+		p.trajectory(t, g, file, s, session)
+	}
+}
+
+// over waits until a run has ended with this code, and the question of its call is withdrawn.
+func (p *nodePlan) over(g *nodeGateway, held report, code string) {
+	g.t.Helper()
+	g.await("the end of the run", func(r report) bool { return r.Ended != "" && r.Code == code })
+	g.await("the end of its call", func(r report) bool { return r.Withdrawn == held.Question })
+}
+
+// trajectory checks step 16: the events that Node wrote, and what the program draws of them.
+func (p *nodePlan) trajectory(t *testing.T, g *nodeGateway, file string, s provider.Step, session string) {
+	root := g.await("the exec", func(r report) bool { return r.Call == "exec" }).CallID
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	log, err := trajectory.Read(f)
+	if err != nil || log.Skipped > 0 {
+		t.Fatalf("%d lines of the trajectory are no events, %v", log.Skipped, err)
+	}
+	var nested []string
+	kinds := map[trajectory.Kind]int{}
+	for _, e := range log.Events {
+		kinds[e.Kind]++
+		if e.Parent != root {
+			t.Errorf("the parent of %+v is not %s", e, root)
+		}
+		if e.Kind == trajectory.ToolCall {
+			nested = append(nested, e.ToolID)
+		}
+	}
+	if diff := cmp.Diff(s.Nested, nested); diff != "" {
+		t.Errorf("nested calls (-want +got):\n%s", diff)
+	}
+	if kinds[trajectory.Exec] != 1 || kinds[trajectory.Park] != 1 || kinds[trajectory.Resume] != 1 || kinds[trajectory.End] != 1 {
+		t.Errorf("events by kind: %v", kinds)
+	}
+	shown, err := exec.Command(filepath.Join(binaries(t), "supervisor"), "trajectory", "show", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, shown)
+	}
+	lines := strings.Split(string(shown), "\n")
+	if !strings.HasPrefix(lines[0], "exec "+root+"  completed") {
+		t.Errorf("the root of the tree is %q, want %s", lines[0], root)
+	}
+	for _, id := range s.Nested {
+		if n := strings.Count(string(shown), "  "+id+"  done  "); n != 1 {
+			t.Errorf("%s stands in the tree %d times:\n%s", id, n, shown)
+		}
+	}
+	// The transcript of the gateway has them, too, under the exec (SPEC 18.1).
+	var kept []string
+	for _, m := range g.await("the transcript", func(r report) bool { return r.Transcript != nil }).Transcript {
+		if m.Role == "nested" {
+			if kept = append(kept, m.CatalogID); m.ParentCallID != root || m.State != "done" {
+				t.Errorf("in the transcript: %+v", m)
+			}
+		}
+	}
+	if diff := cmp.Diff(s.Nested, kept); diff != "" {
+		t.Errorf("nested calls in the transcript (-want +got):\n%s", diff)
+	}
+}
+
+// lacks says where got has not what want has, or "". Objects may have more members.
+func lacks(got, want json.RawMessage) string {
+	var g, w any
+	if json.Unmarshal(got, &g) != nil || json.Unmarshal(want, &w) != nil {
+		return "JSON"
+	}
+	return lacksValue("it", g, w)
+}
+
+func lacksValue(path string, got, want any) string {
+	w, isObject := want.(map[string]any)
+	g, _ := got.(map[string]any)
+	if !isObject || g == nil {
+		if reflect.DeepEqual(got, want) {
+			return ""
+		}
+		return path
+	}
+	for _, key := range slices.Sorted(maps.Keys(w)) {
+		if where := lacksValue(path+"."+key, g[key], w[key]); where != "" {
+			return where
+		}
+	}
+	return ""
+}
+
+// serveSocket starts supervisor serve on a socket, which must be gone with it.
+func serveSocket(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "serve") // short: the name of a socket has at most 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "gateway.sock")
+	cmd := exec.Command(filepath.Join(binaries(t), "supervisor"), "serve", "--listen", "unix:"+socket)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cacheHome(t), "TMPDIR="+dir)
+	stderr, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewReader(stderr)
+	line, err := said.ReadString('\n')
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		rest, _ := io.ReadAll(said)
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 143 {
+			t.Errorf("serve ended with %v, want 143; it said %s%s", err, line, rest)
+		}
+		noWorkers(t, 0)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in %s: %v, %v", dir, left, err)
+		}
+		os.RemoveAll(dir)
+	})
+	if err != nil || !strings.Contains(line, socket) {
+		t.Fatalf("serve said %q, %v", line, err)
+	}
+	return socket
+}
