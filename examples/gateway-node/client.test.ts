@@ -338,3 +338,71 @@ test("close leaves no child, also of one that does not want to go", async () => 
   const left = process.getActiveResourcesInfo().filter((r) => /Process|Pipe(?!Wrap)|TCP|Timeout/.test(r));
   assert.deepEqual(left, []);
 });
+
+// Against a real supervisor, if SUPERVISOR names the program.
+const command = process.env.SUPERVISOR ?? "";
+const real = { skip: command ? false : "SUPERVISOR does not name the program" };
+const quietly = { command, log: () => {} };
+
+test("a real supervisor: many cells at once, with calls, output and events", real, async () => {
+  const client = await Client.start({ ...quietly, output: true, events: "content" });
+  const output: string[] = [];
+  const kinds = new Set<string>();
+  const run = await client.open(
+    { scope: { sessionId: "s" }, config: { enabled: true, timeoutMs: 60_000 }, tools: [{ name: "add", source: "client" }] },
+    {
+      call: ({ input }) => (input as { a: number }).a + 1,
+      output: (item) => void output.push(item.type === "text" ? item.text : ""),
+      event: (e) => void kinds.add(e.kind),
+    },
+  );
+  assert.deepEqual(run.surface.visibleTools, ["exec", "wait"]);
+  const results = await Promise.all(Array.from({ length: 100 }, (_, i) => run.exec(JSON.stringify({ code: `text("${i}"); await tools.add({ a: ${i} })` }), { callId: `c${i}` })));
+  assert.deepEqual(results.map((r) => r.status === "completed" && r.value), Array.from({ length: 100 }, (_, i) => i + 1));
+  assert.deepEqual(output.map(Number).sort((a, b) => a - b), [...Array(100).keys()]);
+  for (const kind of ["exec", "tool_call", "tool_result", "output", "end"]) assert.ok(kinds.has(kind), kind);
+  await run.close();
+  await assert.rejects(run.exec({ code: "1" }), (e: RequestError) => e.code === -32002);
+  await client.close();
+});
+
+test("a real supervisor: an abort, and mistakes of the gateway's", real, async () => {
+  const client = await Client.start(quietly);
+  const tools: [{ name: string; source: "client" }] = [{ name: "hang", source: "client" }];
+  const abort = new AbortController();
+  let stopped = false;
+  const run = await client.open({ scope: {}, config: true, tools }, {
+    call: (c) => new Promise((resolve) => {
+      c.signal.addEventListener("abort", () => resolve((stopped = true)));
+      abort.abort();
+    }),
+  });
+  const r = await run.exec({ code: "await tools.hang()" }, { signal: abort.signal });
+  assert.equal(r.status === "failed" && r.code, "aborted");
+  assert.equal(r.telemetry.calls[0]!.state, "in_flight");
+  const wrong = await run.exec({ cod: "1" });
+  assert.equal(wrong.status === "failed" && wrong.code, "invalid_input");
+  await assert.rejects(client.open({ scope: {}, config: { enabled: "yes" } }, { call: () => null }), (e: RequestError) => e.code === -32004 && e.data?.code === "invalid_config");
+  await assert.rejects(client.open({ scope: {}, tool: [] } as never, { call: () => null }), (e: RequestError) => e.code === -32602 && /tools/.test(e.message));
+  await assert.rejects(run.check({ tools: [{ type: "function", function: { name: "hang" } }] }, "openai-chat"), /the request was not sent/);
+  await client.close();
+  assert.equal(stopped, true);
+});
+
+test("a real supervisor: with a state directory a parked cell outlives the connection", real, async () => {
+  const args = ["--state-dir", join(dir, "state")];
+  const scope = { agentId: "a", sessionId: "s" };
+  const params = { scope, config: true, tools: [{ name: "x", source: "client" as const }] };
+  const first = await Client.start({ ...quietly, args });
+  assert.equal(first.server.durable, true);
+  const r = await (await first.open(params, { call: () => null })).exec({ code: `const kept = 42n; await yield_control("later"); kept` });
+  assert.equal(r.status, "waiting");
+  await first.close();
+  const runId = r.status === "waiting" ? r.runId : "";
+  const second = await Client.start({ ...quietly, args });
+  const foreign = await (await second.open({ ...params, scope: { ...scope, sessionId: "other" } }, { call: () => null })).wait({ runId });
+  assert.equal(foreign.status === "failed" && foreign.code, "invalid_input");
+  const done = await (await second.open(params, { call: () => null })).wait({ runId });
+  assert.equal(done.status === "completed" && done.value, "42");
+  await second.close();
+});

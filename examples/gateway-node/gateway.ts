@@ -29,9 +29,10 @@ export interface GatewayOptions {
   url: string;
   key: string;
   model: string;
-  /** The value of `tools.codeMode`, global and the agents' own. */
+  /** The value of `tools.codeMode`. */
   codeMode: OpenParams["config"];
-  agents?: { [id: string]: OpenParams["config"] };
+  /** What an agent has of its own. */
+  agents?: { [id: string]: { model?: string; codeMode?: OpenParams["config"] } };
   tools: GatewayTool[];
   /** MCP servers that did not start. */
   unavailable?: { name: string; reason: string }[];
@@ -116,7 +117,7 @@ export class Gateway {
       {
         scope: { agentId, sessionId, agentRunId: `${sessionId}/${++session.turns}` },
         config: o.codeMode,
-        agentConfig: o.agents?.[agentId],
+        agentConfig: o.agents?.[agentId]?.codeMode,
         tools: [...this.#tools.values()].map(({ run: _, ...tool }) => tool),
         unavailable: o.unavailable,
         namespaces: o.namespaces,
@@ -128,7 +129,7 @@ export class Gateway {
       session.transcript.push({ role: "user", text });
       for (let round = 0; round < MAX_ROUNDS; round++) {
         const seen = session.transcript.filter((m): m is Message => m.role !== "nested");
-        let payload = o.provider.payload(o.model, seen, this.#shown(run));
+        let payload = o.provider.payload(o.agents?.[agentId]?.model ?? o.model, seen, this.#shown(run));
         payload = o.smuggle?.(payload) ?? payload;
         await run.check(payload, o.provider.shape); // throws, and then nothing is sent
         const message = await complete(o.provider, o.url, o.key, payload, signal);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { type Approval, Client, type Json, type OpenParams, type Tool } from "./client.js";
-import { Gateway, type GatewayTool, type Policy } from "./gateway.js";
+import { Gateway, type GatewayOptions, type GatewayTool, type Policy } from "./gateway.js";
 import { McpServer } from "./mcp.js";
 import { providers } from "./provider.js";
 
@@ -20,7 +20,7 @@ interface Config {
   supervisor: { command: string; args?: string[] } | { socket: string };
   provider: { kind: keyof typeof providers; url: string; model: string; key?: string };
   codeMode?: OpenParams["config"];
-  agents?: { [id: string]: OpenParams["config"] };
+  agents?: GatewayOptions["agents"];
   tools?: (Tool & Behaviour)[];
   namespaces?: OpenParams["namespaces"];
   mcp?: { [name: string]: { command: string; args?: string[]; env?: { [name: string]: string } } };

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
+	"github.com/openclaw/codemode-supervisor/test/e2e/mcpserver"
 	"github.com/openclaw/codemode-supervisor/test/e2e/provider"
 )
 
@@ -93,20 +94,21 @@ func TestNodeExamplePins(t *testing.T) {
 	}
 }
 
-// SPEC 21: the client against peers that are slow, broken or gone.
+// SPEC 21: the client against peers that are slow, broken or gone, and against a real one.
 func TestNodeClient(t *testing.T) {
 	dir := compiledExample(t)
 	tmp := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=tap", filepath.Join(dir, "client.test.js"))
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CACHE_HOME="+cacheHome(t), "SUPERVISOR="+filepath.Join(binaries(t), "supervisor"))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if !bytes.Contains(out, []byte("# fail 0\n")) || bytes.Contains(out, []byte("# pass 0\n")) {
-		t.Errorf("no test ran:\n%s", out)
+	if !bytes.Contains(out, []byte("# skipped 0\n")) || bytes.Contains(out, []byte("# pass 0\n")) {
+		t.Errorf("not all tests ran:\n%s", out)
 	}
+	noWorkers(t, 0)
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left in TMPDIR: %v, %v", left, err)
 	}
@@ -140,7 +142,11 @@ type report struct {
 		Role, Text, CallID, ParentCallID, CatalogID, State string
 		IsError                                            bool
 	}
+
+	line string
 }
+
+func (r report) String() string { return r.line + "\n" }
 
 // nodeGateway is examples/gateway-node at work.
 type nodeGateway struct {
@@ -148,6 +154,7 @@ type nodeGateway struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stderr bytes.Buffer
+	dies   bool // it is killed by the test
 
 	mu      sync.Mutex
 	reports []report      // guarded by mu
@@ -159,6 +166,10 @@ type nodeGateway struct {
 func startNodeGateway(t *testing.T, config map[string]any) *nodeGateway {
 	t.Helper()
 	dir := compiledExample(t)
+	grace := time.Duration(0)
+	if config["supervisor"].(map[string]any)["socket"] != nil {
+		grace = 5 * time.Second // the supervisor is another's
+	}
 	file := filepath.Join(t.TempDir(), "gateway.json")
 	b, err := json.Marshal(config)
 	if err == nil {
@@ -190,15 +201,22 @@ func startNodeGateway(t *testing.T, config map[string]any) *nodeGateway {
 		g.stdin.Close()
 		timer := time.AfterFunc(20*time.Second, func() { syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL) })
 		<-read
-		if err := g.cmd.Wait(); err != nil {
+		if err := g.cmd.Wait(); (err != nil) != g.dies {
 			t.Errorf("the gateway: %v", err)
 		}
 		timer.Stop()
-		if err := syscall.Kill(-g.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("processes of the gateway's are left: %v", err)
-			syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+		if g.dies {
+			grace = 2 * time.Second // the others notice
 		}
-		noWorkers(t, 0)
+		gone := func() bool { return errors.Is(syscall.Kill(-g.cmd.Process.Pid, 0), syscall.ESRCH) }
+		for deadline := time.Now().Add(grace); !gone(); pollPause() {
+			if time.Now().After(deadline) {
+				t.Error("processes of the gateway's are left")
+				syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+				break
+			}
+		}
+		noWorkers(t, grace)
 		if t.Failed() {
 			t.Logf("stderr of the gateway:\n%s", g.stderr.Bytes())
 		}
@@ -216,6 +234,7 @@ func (g *nodeGateway) read(out io.Reader) {
 			g.t.Errorf("the gateway reported %.200q: %v", lines.Bytes(), err)
 			continue
 		}
+		r.line = lines.Text()
 		g.add(&r)
 	}
 	g.add(nil)
@@ -247,21 +266,32 @@ func (g *nodeGateway) all(is func(report) bool) (found []report) {
 // await gives the first report for which is holds, when it is there.
 func (g *nodeGateway) await(what string, is func(report) bool) report {
 	g.t.Helper()
+	return g.nth(0, what, is)
+}
+
+// nth gives the n-th of them, from 0.
+func (g *nodeGateway) nth(n int, what string, is func(report) bool) report {
+	g.t.Helper()
 	limit := time.After(30 * time.Second)
 	for {
 		g.mu.Lock()
 		more, over, reports := g.more, g.over, g.reports
 		g.mu.Unlock()
-		if i := slices.IndexFunc(reports, is); i >= 0 {
-			return reports[i]
+		seen := 0
+		for _, r := range reports {
+			if is(r) {
+				if seen++; seen > n {
+					return r
+				}
+			}
 		}
 		if over {
-			g.t.Fatalf("the gateway ended before %s; it reported\n%+v", what, reports)
+			g.t.Fatalf("the gateway ended before %s; it reported\n%v", what, reports)
 		}
 		select {
 		case <-more:
 		case <-limit:
-			g.t.Fatalf("%s did not come; reported were\n%+v", what, reports)
+			g.t.Fatalf("%s did not come; reported were\n%v", what, reports)
 		}
 	}
 }
@@ -280,12 +310,13 @@ func (g *nodeGateway) answer(question int, value any) {
 	g.do(map[string]any{"do": "answer", "question": question, "value": value})
 }
 
-// turn has the agent of a session take a turn, and gives its answer.
-func (g *nodeGateway) turn(session, text string) {
+// turn begins a turn of a session.
+func (g *nodeGateway) turn(session, agent, text string) {
 	g.t.Helper()
-	g.do(map[string]any{"do": "turn", "session": session, "text": text})
+	g.do(map[string]any{"do": "turn", "session": session, "agent": agent, "text": text})
 }
 
+// answered gives the first answer of a session.
 func (g *nodeGateway) answered(session string) string {
 	g.t.Helper()
 	r := g.await("the answer", func(r report) bool { return r.Session == session && (r.Answer != nil || r.Failed != "") })
@@ -303,6 +334,13 @@ type nodePlan struct {
 	reach    map[string]any // how the gateway reaches the supervisor
 }
 
+// testBinary is this program, which can be an MCP server.
+func testBinary() string {
+	path, err := os.Executable()
+	check(err)
+	return path
+}
+
 // config makes a gateway's config with some of the plan's tools, or with all and the MCP server.
 func (p *nodePlan) config(model string, codeMode json.RawMessage, names []string) map[string]any {
 	config := map[string]any{
@@ -311,7 +349,9 @@ func (p *nodePlan) config(model string, codeMode json.RawMessage, names []string
 	}
 	if names == nil {
 		config["tools"], config["namespaces"] = p.plan.Tools, p.plan.Namespaces
-		config["mcp"] = map[string]any{p.plan.MCP.Server: map[string]any{"command": "node", "args": []string{"/tmp/q/hDtmp/mcp.js"}}}
+		config["mcp"] = map[string]any{p.plan.MCP.Server: map[string]any{
+			"command": testBinary(), "env": map[string]string{mcpserver.Env: p.plan.MCP.Server},
+		}}
 		config["policy"] = map[string]any{"deny": p.plan.MCP.Deny}
 		return config
 	}
@@ -327,11 +367,8 @@ func (p *nodePlan) config(model string, codeMode json.RawMessage, names []string
 // The plan's steps 1 to 16, through serve from Node (SPEC 21, 2, 10, 12): for both providers over stdio, and over
 // a socket.
 func TestNodeGatewayPlan(t *testing.T) {
-	compiledExample(t)
-	plan, err := provider.Load(os.DirFS("testdata/plan"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := nodePlanOf(t, "openai")
+	plan, server := p.plan, p.provider
 	var steps []string
 	for _, s := range plan.Steps {
 		steps = append(steps, s.Name[:2])
@@ -341,19 +378,9 @@ func TestNodeGatewayPlan(t *testing.T) {
 			t.Errorf("the plan has no step %d", n)
 		}
 	}
-	server, err := provider.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	stdio := map[string]any{"command": filepath.Join(binaries(t), "supervisor")}
 	for _, kind := range []string{"openai", "anthropic"} {
 		t.Run(kind+"_stdio", func(t *testing.T) {
-			p := &nodePlan{plan, server, kind, stdio}
+			p := &nodePlan{plan, server, kind, p.reach}
 			for _, s := range plan.Steps {
 				t.Run(s.Name, func(t *testing.T) { p.run(t, s) })
 			}
@@ -378,7 +405,7 @@ func (p *nodePlan) run(t *testing.T, s provider.Step) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	config["trajectory"] = file
 	g := startNodeGateway(t, config)
-	g.turn(session, s.User)
+	g.turn(session, "main", s.User)
 	if s.BeforeWait != "" {
 		pause := g.await("the model's wait", func(r report) bool { return r.Before == "wait" })
 		held := g.await("the question", func(r report) bool { return r.Held != "" })
@@ -492,6 +519,225 @@ func (p *nodePlan) trajectory(t *testing.T, g *nodeGateway, file string, s provi
 	}
 }
 
+// nodePlanOf makes a plan of our own: tools of the plan, a provider, stdio.
+func nodePlanOf(t *testing.T, kind string) *nodePlan {
+	t.Helper()
+	compiledExample(t)
+	plan, err := provider.Load(os.DirFS("testdata/plan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := provider.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &nodePlan{plan, server, kind, map[string]any{"command": filepath.Join(binaries(t), "supervisor")}}
+}
+
+// result gives the n-th result of a session's calls, from 0, when it is there.
+func (g *nodeGateway) result(session string, n int) (res struct {
+	Status, RunID, Code, Phase, Error string
+	Value                             json.RawMessage
+}) {
+	g.t.Helper()
+	r := g.nth(n, fmt.Sprintf("result %d of %s", n, session), func(r report) bool { return r.Session == session && r.Result != nil })
+	if err := json.Unmarshal(r.Result, &res); err != nil {
+		g.t.Fatal(err)
+	}
+	return res
+}
+
+// SPEC 2.6: a third tool in the payload stops the request before it is sent, with both providers.
+func TestNodeSmuggledTool(t *testing.T) {
+	for kind, tool := range map[string]string{
+		"openai":    `{"type": "function", "function": {"name": "message", "parameters": {"type": "object"}}}`,
+		"anthropic": `{"name": "message", "input_schema": {"type": "object"}}`,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			p := nodePlanOf(t, kind)
+			p.provider.Script("m", provider.Reply{Text: "I saw it."})
+			config := p.config("m", json.RawMessage("true"), []string{"message"})
+			config["smuggle"] = json.RawMessage(tool)
+			g := startNodeGateway(t, config)
+			g.turn("s", "main", "Hello.")
+			r := g.await("the end of the turn", func(r report) bool { return r.Session == "s" && (r.Failed != "" || r.Answer != nil) })
+			if !strings.Contains(r.Failed, "the request was not sent") || !strings.Contains(r.Failed, "message") {
+				t.Errorf("the turn ended with %+v", r)
+			}
+			if n := len(p.provider.Requests("m")); n > 0 {
+				t.Errorf("%d requests were sent", n)
+			}
+		})
+	}
+}
+
+// SPEC 2.7, 10.1, 10.5: the before-tool hook sees exec and nested calls, and can refuse both; a call that
+// needs an approval parks the run until somebody has said yes, or no.
+func TestNodeHooksAndApprovals(t *testing.T) {
+	p := nodePlanOf(t, "anthropic")
+	p.provider.Script("m",
+		provider.Reply{Exec: `const refused = await tools.message({ to: "ann", text: "hi" }).catch((e) => [e.code, e.started, e.message]);
+			const no: string = await tools.deploy({ version: "1" }).catch((e) => e.message);
+			[refused, no, await tools.deploy({ version: "2" })]`, Language: "typescript"},
+		provider.Reply{Wait: true}, provider.Reply{Wait: true}, provider.Reply{Text: "{{value}}"})
+	config := p.config("m", json.RawMessage(`{"enabled": true}`), []string{"message", "deploy"})
+	config["block"] = []string{"openclaw:core:message"}
+	config["step"] = false
+	g := startNodeGateway(t, config)
+	g.turn("s", "main", "Deploy.")
+	ask := func(version string) report {
+		return g.await("the question about "+version, func(r report) bool {
+			return r.Approve == "openclaw:core:deploy" && string(r.Params) == `{"version":"`+version+`"}`
+		})
+	}
+	first := ask("1")
+	if res := g.result("s", 0); res.Status != "waiting" {
+		t.Errorf("exec gave %+v", res)
+	}
+	g.answer(first.Question, map[string]any{"approved": false, "reason": "not today"})
+	g.answer(ask("2").Question, map[string]any{"approved": true})
+	got := g.answered("s")
+	for _, want := range []string{`[["blocked",false,"the before-tool hook refused tool \"openclaw:core:message\": the gateway's config blocks it`, "not today; the tool was not started", `{"version":"2"}]`} {
+		if !strings.Contains(got, strings.ReplaceAll(want, `\\`, `\`)) {
+			t.Errorf("the answer lacks %s:\n%s", want, got)
+		}
+	}
+	exec := g.await("the exec", func(r report) bool { return r.Call == "exec" })
+	type hook struct{ Hook, Kind, InputKind, Session, Parent string }
+	var hooks []hook
+	for _, r := range g.all(func(r report) bool { return r.Hook != "" }) {
+		hooks = append(hooks, hook{r.Hook, r.Kind, r.InputKind, r.Session, r.Parent})
+	}
+	want := []hook{{"exec", "code_mode_exec", "typescript", "s", ""}, {Hook: "openclaw:core:message"}, {Hook: "openclaw:core:deploy"}, {Hook: "openclaw:core:deploy"}}
+	for i := 1; i < len(want); i++ {
+		want[i].Session, want[i].Parent = "s", exec.CallID
+	}
+	if diff := cmp.Diff(want, hooks); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+}
+
+// SPEC 2.7: an exec that the hook refuses runs nothing.
+func TestNodeRefusedExec(t *testing.T) {
+	p := nodePlanOf(t, "openai")
+	p.provider.Script("m", provider.Reply{Exec: `text("ran"); await tools.message({ to: "ann", text: "hi" })`}, provider.Reply{Text: "No."})
+	config := p.config("m", json.RawMessage("true"), []string{"message"})
+	config["block"] = []string{"exec"}
+	g := startNodeGateway(t, config)
+	g.turn("s", "main", "Run.")
+	if got := g.answered("s"); got != "No." {
+		t.Errorf("the answer is %s", got)
+	}
+	if res := g.result("s", 0); res.Code != "invalid_input" || !strings.Contains(res.Error, "the gateway's config blocks it") {
+		t.Errorf("the result is %+v", res)
+	}
+	if ran := g.all(func(r report) bool { return r.Output != nil || r.Hook == "openclaw:core:message" }); len(ran) > 0 {
+		t.Errorf("the refused cell ran: %+v", ran)
+	}
+}
+
+// SPEC 12.4, 2.1: two agents over one connection. One may not wait for the other's run, and is told
+// what it is told of no run at all; an agent's own tools.codeMode is its own.
+func TestNodeTwoAgents(t *testing.T) {
+	p := nodePlanOf(t, "openai")
+	config := p.config("", json.RawMessage(`{"enabled": true}`), []string{"message", "ask_person"})
+	config["agents"] = map[string]any{"a": map[string]any{"model": "a"}, "b": map[string]any{"model": "b"}, "c": map[string]any{"model": "c", "codeMode": false}}
+	g := startNodeGateway(t, config)
+	p.provider.Script("a", provider.Reply{Exec: `text("secret of a"); const r = await tools.ask_person({ question: "a?" }); r.question`}, provider.Reply{Wait: true}, provider.Reply{Text: "{{value}}"})
+	g.turn("session-a", "a", "Ask.")
+	pause := g.await("a's wait", func(r report) bool { return r.Before == "wait" && r.Session == "session-a" })
+	held := g.await("a's question", func(r report) bool { return r.Held != "" })
+	a := g.result("session-a", 0)
+
+	unknown := strings.Repeat("0", len(a.RunID))
+	wait := func(id string) provider.Reply {
+		return provider.Reply{Calls: []provider.Call{{Name: "wait", Arguments: json.RawMessage(`{"runId":"` + id + `"}`)}}}
+	}
+	p.provider.Script("b", wait(a.RunID), wait(unknown), provider.Reply{Text: "Nothing."})
+	g.turn("session-b", "b", "Wait for the other's.")
+	for n := range 2 {
+		before := g.nth(n, "b's wait", func(r report) bool { return r.Before == "wait" && r.Session == "session-b" })
+		g.answer(before.Question, true)
+		g.result("session-b", n)
+	}
+	if got := g.answered("session-b"); got != "Nothing." {
+		t.Errorf("b was told %s", got)
+	}
+	foreign, none := g.result("session-b", 0), g.result("session-b", 1)
+	if diff := cmp.Diff(foreign, none); diff != "" || foreign.Code != "invalid_input" {
+		t.Errorf("a foreign run is not like none: %s\n%+v", diff, foreign)
+	}
+
+	p.provider.Script("c", provider.Reply{Text: "Plain."})
+	g.turn("session-c", "c", "Hello.")
+	if got := g.answered("session-c"); got != "Plain." {
+		t.Errorf("c answered %s", got)
+	}
+	if got := p.provider.Requests("c")[0].Tools(); !slices.Equal(got, []string{"message", "ask_person"}) {
+		t.Errorf("c was shown %q", got)
+	}
+
+	g.answer(held.Question, held.Input)
+	g.answer(pause.Question, true)
+	if got := g.answered("session-a"); got != `"a?"` {
+		t.Errorf("a answered %s", got)
+	}
+	for _, r := range p.provider.Requests("b") {
+		if bytes.Contains(r.Body, []byte("secret of a")) || bytes.Contains(r.Body, []byte("a?")) {
+			t.Errorf("b was told of a: %s", r.Body)
+		}
+	}
+}
+
+// SPEC 21, 16.3: whoever ends first, nothing is left. A gateway that is killed takes its supervisor and all
+// workers with it; a supervisor that is killed costs the turn, with a reason, and the gateway can end.
+func TestNodeGatewayDeaths(t *testing.T) {
+	p := nodePlanOf(t, "openai")
+	at := func(name string) (*nodeGateway, int) {
+		p.provider.Script(name, provider.Reply{Exec: `text("on"); await tools.ask_person({ question: "?" })`}, provider.Reply{Wait: true}, provider.Reply{Text: "?"})
+		config := p.config(name, json.RawMessage("true"), []string{"ask_person"})
+		config["step"] = false
+		g := startNodeGateway(t, config)
+		g.turn("s", "main", "Go.")
+		g.result("s", 0) // it is parked, and waited for
+		out, err := exec.Command("ps", "-axo", "pid=,ppid=,args=").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			var pid, parent int
+			if n, _ := fmt.Sscan(line, &pid, &parent); n == 2 && parent == g.cmd.Process.Pid && strings.Contains(line, "serve --stdio") {
+				return g, pid
+			}
+		}
+		t.Fatalf("the gateway has no supervisor:\n%s", out)
+		return nil, 0
+	}
+	t.Run("supervisor", func(t *testing.T) {
+		g, pid := at("supervisor")
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r := g.await("the end of the turn", func(r report) bool { return r.Failed != "" })
+		if !strings.Contains(r.Failed, "the connection to the supervisor is gone") || !strings.Contains(r.Failed, "SIGKILL") {
+			t.Errorf("the turn failed: %s", r.Failed)
+		}
+		g.await("the end of the question", func(r report) bool { return r.Withdrawn > 0 })
+	})
+	t.Run("gateway", func(t *testing.T) {
+		g, _ := at("gateway")
+		g.dies = true
+		if err := g.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // lacks says where got has not what want has, or "". Objects may have more members.
 func lacks(got, want json.RawMessage) string {
 	var g, w any
@@ -526,7 +772,7 @@ func serveSocket(t *testing.T) string {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(dir, "gateway.sock")
-	cmd := exec.Command(filepath.Join(binaries(t), "supervisor"), "serve", "--listen", "unix:"+socket)
+	cmd := exec.Command(filepath.Join(binaries(t), "supervisor"), "serve", "--listen", "unix:"+socket, "--set", "supervisor.pool=0")
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cacheHome(t), "TMPDIR="+dir)
 	stderr, err := cmd.StderrPipe()
 	if err == nil {
