@@ -62,6 +62,19 @@ func (r Request) Tools() []string {
 	return names
 }
 
+// Results gives the texts of the tool results in the request, in order.
+func (r Request) Results() []string {
+	d := dialect(openAI{})
+	if r.Path == "/v1/messages" {
+		d = anthropic{}
+	}
+	texts, err := d.results(r.Body)
+	if err != nil {
+		return nil // it was refused
+	}
+	return texts
+}
+
 // Server is a running provider. It is safe for concurrent use.
 type Server struct {
 	// URL is where it listens, without a path: http://127.0.0.1:PORT.
