@@ -127,12 +127,15 @@ func (h *handle) beforeTool(ctx context.Context, e surface.HookEvent) (v surface
 	if err != nil {
 		return v, errors.New(messageOf(err))
 	}
-	p := readObject("result", raw)
-	v = surface.Verdict{Block: p.boolean("block"), Reason: p.optionalText("reason"), Params: p.raw("params"), Approve: p.boolean("approve")}
-	if err := p.end(); err != nil {
+	if v, err = readVerdict(readObject("result", raw)); err != nil {
 		return surface.Verdict{}, fmt.Errorf("its answer is no verdict: %s", messageOf(err))
 	}
 	return v, nil
+}
+
+func readVerdict(p *object) (surface.Verdict, error) {
+	v := surface.Verdict{Block: p.boolean("block"), Reason: p.optionalText("reason"), Params: p.raw("params"), Approve: p.boolean("approve")}
+	return v, p.end()
 }
 
 // approvalReason is why a run waits while a person is asked.
@@ -146,17 +149,20 @@ func (h *handle) approve(ctx context.Context, a *supervisor.Approval) error {
 	if err != nil {
 		return errors.New(messageOf(err))
 	}
-	p := readObject("result", raw)
-	p.value("approved")
-	approved, reason := p.boolean("approved"), p.optionalText("reason")
-	if err := p.end(); err != nil {
-		return fmt.Errorf("the answer is neither yes nor no: %s", messageOf(err))
-	}
+	approved, reason, err := readDecision(readObject("result", raw))
 	switch {
+	case err != nil:
+		return fmt.Errorf("the answer is neither yes nor no: %s", messageOf(err))
 	case approved:
 		return nil
 	case reason == "":
 		return errors.New("it was refused")
 	}
 	return fmt.Errorf("it was refused: %s", reason)
+}
+
+func readDecision(p *object) (approved bool, reason string, err error) {
+	p.value("approved")
+	approved, reason = p.boolean("approved"), p.optionalText("reason")
+	return approved, reason, p.end()
 }

@@ -21,7 +21,7 @@ type envelope struct {
 // maxID is how long the id of a request may be, in bytes of its JSON.
 const maxID = 256
 
-// read judges a line. The error is to be answered under the id, which is nil if the line has
+// readEnvelope judges a line. The error is to be answered under the id, which is nil if the line has
 // none that can be read.
 func readEnvelope(line []byte) (e envelope, _ *jrpc2.Error) {
 	invalid := func(format string, args ...any) *jrpc2.Error {
@@ -60,7 +60,7 @@ func readEnvelope(line []byte) (e envelope, _ *jrpc2.Error) {
 			switch {
 			case len(value) > maxID:
 				note(invalid("the id has %d bytes, at most %d are possible", len(value), maxID))
-			case value[0] == '"', value[0] == '-', value[0] >= '0' && value[0] <= '9':
+			case isID(value):
 				e.id = value
 			default:
 				note(invalid("the id is %s; it must be a string or a number", quote(value)))
@@ -95,6 +95,11 @@ func readEnvelope(line []byte) (e envelope, _ *jrpc2.Error) {
 		e.method = "?"
 	}
 	return e, bad
+}
+
+// isID tells whether a JSON value can be the id of a request.
+func isID(value json.RawMessage) bool {
+	return value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9'
 }
 
 // quote shows a JSON value that somebody else chose, cut.

@@ -241,6 +241,9 @@ func refused(err error) *supervisor.Result {
 // cancelRequest ends an exec, or gives a wait up. The request is answered.
 func (c *conn) cancelRequest(p *object) error {
 	id := p.value("id")
+	if id != nil && !isID(id) {
+		p.fail("id is %s; it must be a string or a number", kindOf(id))
+	}
 	if err := p.end(); err != nil {
 		return err
 	}

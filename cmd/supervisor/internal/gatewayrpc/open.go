@@ -143,6 +143,9 @@ func (o *opening) readNamespace(p *object) {
 		RequiredTools: p.texts("requiredToolNames", maxRequiredTools),
 	}
 	raw := p.value("scope")
+	if raw != nil && raw[0] != '{' {
+		p.fail("%s is %s; it must be an object", p.at("scope"), kindOf(raw))
+	}
 	if *p.err != nil {
 		return
 	}

@@ -124,7 +124,7 @@ func (o *object) boolean(key string) bool {
 // number gives a whole number that must be there.
 func (o *object) number(key string) (n int) {
 	raw := o.value(key)
-	if raw != nil && json.Unmarshal(raw, &n) != nil {
+	if raw != nil && (raw[0] == 'n' || json.Unmarshal(raw, &n) != nil) {
 		o.fail("%s is %s; it must be a whole number", o.at(key), quote(raw))
 	}
 	return n
