@@ -135,10 +135,10 @@ export class Gateway {
         const message = await complete(o.provider, o.url, o.key, payload, signal);
         session.transcript.push(message);
         if (message.calls.length === 0) return message.text;
-        for (const call of message.calls) {
+        for (const call of message.calls) { // each gets a result, also when the turn is stopped: providers insist on it
           session.transcript.push({ role: "tool", callId: call.id, name: call.name, ...(await this.#dispatch(run, sessionId, call, signal)) });
-          signal.throwIfAborted();
         }
+        signal.throwIfAborted();
       }
       throw new Error(`the model did not come to an end in ${MAX_ROUNDS} requests`);
     } finally {
@@ -161,6 +161,7 @@ export class Gateway {
 
   async #dispatch(run: Run, sessionId: string, call: ModelCall, signal: AbortSignal): Promise<{ text: string; isError: boolean }> {
     try {
+      signal.throwIfAborted();
       if (run.surface.engaged && (call.name === "exec" || call.name === "wait")) {
         await this.#o.pause?.(sessionId, call, signal);
         const result = await run[call.name](call.arguments, { callId: call.id, signal });
@@ -177,7 +178,6 @@ export class Gateway {
       }
       return { text: JSON.stringify(await tool.run(params, { callId: call.id, signal, park: () => {} })), isError: false };
     } catch (e) {
-      signal.throwIfAborted();
       return { text: `error: ${(e as Error).message}`, isError: true }; // the model can do better
     }
   }
