@@ -221,7 +221,7 @@ func (s *Supervisor) exec(a *ask, p Program, id string, fail *failure) *Result {
 		if p.Catalog != nil {
 			s.wg.Go(func() { p.Catalog.Warm(s.ctx) }) // while the worker starts
 		}
-		r.record(trajectory.Event{Kind: trajectory.Exec, Data: r.describe(trajectory.PartSource, "", r.source)})
+		r.record(trajectory.Event{Kind: trajectory.Exec, Status: r.p.Language, Data: r.describe(trajectory.PartSource, "", r.source)})
 		r.busy.Store(true)
 		s.add(r)
 		s.wg.Go(func() { r.live(a) })

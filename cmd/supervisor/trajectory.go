@@ -16,22 +16,24 @@ const trajectoryLong = `trajectory draws what "run --trajectory FILE" and "wait 
 each exec call with the legs of its run, their tool calls, parks and output.
 
 Contents are shown if they were recorded with --trajectory-content, by their size
-otherwise. Lines of the file that are no events are skipped and counted.`
+otherwise. With contents, "replay" runs the cell again. Lines of the file that are no
+events are skipped and counted.`
 
 const trajectoryExample = `  supervisor run --trajectory t.jsonl -e 'text("hi"); await yield_control(); 3'
   supervisor trajectory show t.jsonl
-  supervisor trajectory export t.jsonl --html t.html`
+  supervisor trajectory export t.jsonl --html t.html
+  supervisor trajectory replay t.jsonl`
 
 func (c *cli) trajectoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "trajectory",
-		Short:   "Draw what a run did",
+		Short:   "Draw what a run did, or do it again",
 		Long:    trajectoryLong,
 		Example: trajectoryExample,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.trajectoryShowCommand(), c.trajectoryExportCommand())
+	cmd.AddCommand(c.trajectoryShowCommand(), c.trajectoryExportCommand(), c.trajectoryReplayCommand())
 	return cmd
 }
 
@@ -97,8 +99,17 @@ func colourful(tty bool, env func(string) string) bool {
 	return tty && env("NO_COLOR") == "" && env("TERM") != "dumb"
 }
 
-// readTrajectory reads the file that the arguments name, and warns of what it lacks.
+// readTrajectory reads the tree of the file that the arguments name.
 func (c *cli) readTrajectory(cmd *cobra.Command, args []string) (*trajectory.Tree, error) {
+	log, err := c.readLog(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	return log.Tree(), nil
+}
+
+// readLog reads the file that the arguments name, and warns of what it lacks. It has an event.
+func (c *cli) readLog(cmd *cobra.Command, args []string) (*trajectory.Log, error) {
 	hint := fmt.Sprintf("%s FILE, with a file that \"supervisor run --trajectory FILE\" wrote", cmd.CommandPath())
 	if len(args) != 1 {
 		return nil, &usageError{fmt.Errorf("%s takes one file, got %d", cmd.CommandPath(), len(args)), hint}
@@ -122,7 +133,7 @@ func (c *cli) readTrajectory(cmd *cobra.Command, args []string) (*trajectory.Tre
 	if len(log.Events) == 0 {
 		return nil, &usageError{fmt.Errorf("%q has no event of a run", args[0]), hint}
 	}
-	return log.Tree(), nil
+	return log, nil
 }
 
 // warnings says what of the file is not in the log.

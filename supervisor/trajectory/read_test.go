@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing/iotest"
 	"time"
 	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func fixtures(t testing.TB) map[string][]byte {
@@ -83,6 +86,57 @@ func TestTreeOverLegs(t *testing.T) {
 	}
 	if len(ids) != 6 {
 		t.Errorf("calls: %v", ids)
+	}
+}
+
+// SPEC 10.1, 10.6, 18.1: what hooks, approvals and updates say of a call is part of it: before it
+// is sent, while the run is parked, after a kill, and if it is never sent.
+func TestTreeSteps(t *testing.T) {
+	log, err := Read(bytes.NewReader(fixtures(t)["approvals"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := log.Tree()
+	if len(tree.Runs) != 1 {
+		t.Fatalf("%d runs", len(tree.Runs))
+	}
+	run := tree.Runs[0]
+	var got []string
+	for i, leg := range run.Legs {
+		for _, item := range leg.Items {
+			c := item.Call
+			if c == nil {
+				t.Errorf("leg %d has %+v beside the calls", i+1, item)
+				continue
+			}
+			line := fmt.Sprintf("leg %d: %s %s sent %d, %v after the run:", i+1, c.ToolID, c.State, c.Sends, c.Began.Sub(run.Began))
+			for _, s := range c.Steps {
+				line += fmt.Sprintf(" %s %s", s.Kind, s.Status)
+			}
+			got = append(got, line)
+		}
+	}
+	want := []string{
+		"leg 1: client:app:build done sent 1, 10ms after the run: hook rewritten update  update ",
+		"leg 1: client:app:rm failed sent 0, 12ms after the run: hook blocked",
+		"leg 1: client:app:pay done sent 1, 14ms after the run: approval asked approval granted",
+		"leg 2: client:app:deploy failed sent 0, 2.07s after the run: hook approval approval asked hook approval approval asked approval refused",
+		"leg 2: client:app:pay failed sent 0, 2.072s after the run: approval refused",
+		"leg 3: client:app:pay in_flight sent 0, 1m30.01s after the run: approval asked",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := (Counts{Calls: 6, Failed: 3, Parks: 3}); run.Counts != want {
+		t.Errorf("got %+v, want %+v", run.Counts, want)
+	}
+}
+
+// What belongs to a call and names none stays where it came.
+func TestTreeLooseSteps(t *testing.T) {
+	tree := NewTree([]Event{{RunID: "r", Kind: Exec}, {RunID: "r", Kind: Approval, Status: ApprovalAsked}, {RunID: "r", Kind: Update}})
+	if items := tree.Runs[0].Legs[0].Items; len(items) != 2 || items[0].Kind != Approval || items[0].Call != nil || items[1].Kind != Update {
+		t.Errorf("got %+v", items)
 	}
 }
 

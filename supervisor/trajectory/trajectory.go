@@ -16,7 +16,8 @@
 // secrets that the cell saw. What [Read] gives is checked and bounded, and still a
 // stranger's word.
 //
-// Package view draws the tree; [Projector] and [Project] put nested calls into the transcript of a
+// Package view draws the tree; [NewRecording] makes what the cell can be run again with, with the
+// answers that were recorded; [Projector] and [Project] put nested calls into the transcript of a
 // gateway. docs/trajectory.md has the format.
 package trajectory
 
@@ -70,7 +71,7 @@ type Event struct {
 	Parent string    `json:"parent,omitempty"` // the original exec call's id, also after resumes
 	CallID string    `json:"callId,omitempty"` // the nested call's; of a resume, the model's wait call
 	ToolID string    `json:"toolId,omitempty"` // the exact id in the catalog
-	Status string    `json:"status,omitempty"` // of a call, result, item, park or end
+	Status string    `json:"status,omitempty"` // of a call, result, item, park or end; of an exec, the language that was given
 	Code   string    `json:"code,omitempty"`
 	Millis *float64  `json:"ms,omitempty"`
 	Data   *Data     `json:"data,omitempty"` // see Part

@@ -3,6 +3,7 @@ package trajectory
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -121,5 +122,37 @@ func TestMessageErrors(t *testing.T) {
 	var m Message
 	if err := json.Unmarshal([]byte(`[1]`), &m); err == nil {
 		t.Error("a list is no message")
+	}
+}
+
+// SPEC 18.1: a transcript has calls and results, and nothing of what was decided about them.
+func TestProjectIgnoresSteps(t *testing.T) {
+	log, err := Read(bytes.NewReader(fixtures(t)["approvals"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var without []Event
+	var p Projector
+	for _, e := range log.Events {
+		switch e.Kind {
+		case Hook, Approval, Update:
+			if got := p.Nested(e); len(got) > 0 {
+				t.Errorf("%s %s gives %+v", e.Kind, e.Status, got)
+			}
+			continue
+		}
+		p.Nested(e)
+		without = append(without, e)
+	}
+	var got, want bytes.Buffer
+	if err := errors.Join(WriteMessages(&got, Project(log.Events)), WriteMessages(&want, Project(without))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// An exec and two waits, each parked; five calls that settled, three of which were never sent.
+	if n := strings.Count(got.String(), "\n"); len(log.Events)-len(without) < 10 || n != 2*3+2*5 {
+		t.Errorf("%d messages:\n%s", n, got.String())
 	}
 }

@@ -88,7 +88,8 @@ type Item struct {
 	Call   *Call     `json:"call,omitempty"` // of kind tool_call
 }
 
-// Call is a nested call, from the event that sent it to the one that settled it.
+// Call is a nested call, from its first event, which is what a hook or somebody who was asked
+// said of it if they were asked, to the one that settled it.
 type Call struct {
 	ID     string    `json:"id"`
 	ToolID string    `json:"toolId"`
@@ -100,9 +101,19 @@ type Call struct {
 	// for one that was made again after a kill.
 	Sends  int      `json:"sends"`
 	Denied []string `json:"denied,omitempty"` // the ids of tools that policy kept it from
+	Steps  []Step   `json:"steps,omitempty"`
 	Input  *Data    `json:"input,omitempty"`
 	Result *Data    `json:"result,omitempty"`
 	Error  *Data    `json:"error,omitempty"`
+}
+
+// Step is what happened to a call between its begin and its end, in order, over parks, and
+// over processes: who waits for an approval when a supervisor ends is asked again.
+type Step struct {
+	Kind   Kind      `json:"kind"` // hook, approval or update
+	Status string    `json:"status,omitempty"`
+	Time   time.Time `json:"time"`
+	Data   *Data     `json:"data,omitempty"`
 }
 
 // CallState is what became of a call.
@@ -198,6 +209,8 @@ func (r *Run) add(e Event) {
 		r.called(leg, e)
 	case ToolResult:
 		r.settled(leg, e)
+	case Hook, Approval, Update:
+		r.stepped(leg, e)
 	default:
 		leg.add(e)
 	}
@@ -251,6 +264,17 @@ func (r *Run) called(leg *Leg, e Event) {
 	if c.Input == nil {
 		c.Input = e.Data
 	}
+}
+
+// stepped takes what belongs to a call. It may be the call's first event, and, of one that was
+// blocked or refused, comes with no event that sent it.
+func (r *Run) stepped(leg *Leg, e Event) {
+	if e.CallID == "" {
+		leg.add(e)
+		return
+	}
+	c := r.call(leg, e)
+	c.Steps = append(c.Steps, Step{Kind: e.Kind, Status: e.Status, Time: e.Time, Data: e.Data})
 }
 
 func (r *Run) settled(leg *Leg, e Event) {

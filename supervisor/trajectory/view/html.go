@@ -7,7 +7,9 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
@@ -19,6 +21,7 @@ const (
 	maxBody    = 64 << 10 // bytes of one content
 	maxBodies  = 16 << 20 // bytes of all of them
 	maxOutline = 2_000    // bars of a run's outline
+	maxSteps   = 100      // of one kind that a call unfolds to
 )
 
 //go:embed page.html
@@ -211,7 +214,7 @@ func (b *builder) call(r *trajectory.Run, c *trajectory.Call, axis *axis) row {
 		ended = r.Ended
 	}
 	out := row{
-		Class: class, Label: c.ToolID, State: string(c.State), At: offset(r, c.Began), Took: duration(span(c.Began, ended)), Brief: callNote(c),
+		Class: class, Label: c.ToolID, State: string(c.State), At: offset(r, c.Began), Took: duration(span(c.Began, ended)), Brief: join(callNote(c), stepsNote(c)),
 		Bar: axis.bar(class, c.Began, ended),
 		Fields: []field{
 			{Name: "Tool", Text: c.ToolID}, {Name: "Call", Text: c.ID}, {Name: "Parent", Text: r.ExecID}, {Name: "Sent", Text: strconv.Itoa(c.Sends) + "×"},
@@ -228,10 +231,47 @@ func (b *builder) call(r *trajectory.Run, c *trajectory.Call, axis *axis) row {
 		}
 		out.Fields = append(out.Fields, field{Name: "Denied", Text: id})
 	}
+	out.Fields = b.steps(out.Fields, c)
 	out.Fields = b.content(out.Fields, "Input", c.Input)
 	out.Fields = b.content(out.Fields, "Result", c.Result)
 	out.Fields = b.content(out.Fields, "Error", c.Error)
 	return out
+}
+
+// steps adds what hooks, approvals and updates are known of a call.
+func (b *builder) steps(fields []field, c *trajectory.Call) []field {
+	shown, left := map[trajectory.Kind]int{}, 0
+	for _, s := range c.Steps {
+		if shown[s.Kind]++; shown[s.Kind] > maxSteps {
+			left++
+			continue
+		}
+		name, what := stepName(s.Kind), "Note"
+		if s.Kind == trajectory.Update {
+			what = "Content"
+		}
+		fields = append(fields, field{Name: name, Text: join(s.Status, clock(s.Time), "+"+duration(span(c.Began, s.Time)))})
+		fields = b.content(fields, what, s.Data)
+	}
+	if left > 0 {
+		fields = append(fields, field{Name: "Left out", Text: count(left, "step")})
+	}
+	return fields
+}
+
+func stepName(k trajectory.Kind) string {
+	switch k {
+	case trajectory.Hook:
+		return "Hook"
+	case trajectory.Approval:
+		return "Approval"
+	}
+	return "Update"
+}
+
+// join puts the parts that there are into one text.
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
 func (b *builder) end(r *trajectory.Run, axis *axis) row {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/openclaw/codemode-supervisor/supervisor/trajectory"
 	"golang.org/x/net/html"
 )
@@ -191,6 +192,75 @@ func TestPageRows(t *testing.T) {
 	first, second := all(bars[2], "rect", "")[0], all(bars[3], "rect", "")[0]
 	if number(second, "x") >= number(first, "x")+number(first, "width") {
 		t.Error("calls that ran side by side do not overlap")
+	}
+}
+
+// SPEC 10.1, 10.6: what was decided about a call stands in its row, and unfolds.
+func TestPageSteps(t *testing.T) {
+	doc := parse(t, render(t, read(t, fixtures(t)["approvals"])))
+	var got []string
+	var deploy *html.Node
+	for _, row := range all(doc, "li", "row") {
+		label := textOf(all(row, "span", "label")[0])
+		if strings.HasPrefix(label, "client:") {
+			got = append(got, label+": "+textOf(all(row, "span", "brief")[0]))
+		}
+		if label == "client:app:deploy" {
+			deploy = row
+		}
+	}
+	want := []string{
+		"client:app:build: rewritten by the hook, 2 updates",
+		"client:app:rm: blocked, not sent, blocked by the hook",
+		"client:app:pay: approval granted after 2.04s",
+		"client:app:deploy: not_approved, not sent, the hook wants an approval, approval refused after 1m28s (asked 2 times)",
+		"client:app:pay: not_approved, not sent, approval refused",
+		"client:app:pay: approval asked",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var fields []string
+	for _, p := range all(deploy, "p", "") {
+		if text := textOf(p); strings.HasPrefix(text, "Hook ") || strings.HasPrefix(text, "Approval ") {
+			fields = append(fields, text)
+		}
+	}
+	want = []string{
+		"Hook approval, 22:00:02.070000, +0s", "Approval asked, 22:00:02.071000, +1ms",
+		"Hook approval, 22:01:00.000000, +57.93s", "Approval asked, 22:01:00.001000, +57.93s",
+		"Approval refused, 22:01:30.001000, +1m28s",
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if pre := all(deploy, "pre", ""); len(pre) == 0 || textOf(pre[0]) != "it is Friday" {
+		t.Errorf("the hook's reason is not shown")
+	}
+}
+
+// A call with endless steps has a bounded row, and counts what is not in it.
+func TestPageManySteps(t *testing.T) {
+	events := []trajectory.Event{{RunID: "r", Kind: trajectory.Exec}}
+	const n = 5000
+	for range n {
+		for _, e := range []trajectory.Event{
+			{Kind: trajectory.Update}, {Kind: trajectory.Hook, Status: "blocked"}, {Kind: trajectory.Approval, Status: "asked"}, {Kind: trajectory.Approval, Status: "granted"},
+		} {
+			e.RunID, e.CallID, e.ToolID = "r", "r:1", "client:app:t"
+			events = append(events, e)
+		}
+	}
+	tree := trajectory.NewTree(events)
+	doc := parse(t, render(t, tree))
+	row := all(doc, "li", "in_flight")
+	if steps := len(all(row[0], "p", "")); steps < 3*maxSteps || steps > 3*maxSteps+20 || !strings.Contains(textOf(row[0]), fmt.Sprintf("Left out %d steps", 4*n-3*maxSteps)) {
+		t.Errorf("%d lines: %.300s", steps, textOf(row[0]))
+	}
+	for line := range strings.Lines(text(t, tree, false)) {
+		if strings.Contains(line, "client:app:t") && (len(line) > 500 || !strings.Contains(line, "…") || !strings.Contains(line, fmt.Sprintf("%d updates", n))) {
+			t.Errorf("%d bytes: %.600s", len(line), line)
+		}
 	}
 }
 

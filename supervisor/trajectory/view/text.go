@@ -194,7 +194,7 @@ func (p *pen) call(c *trajectory.Call) []string {
 	if after := brief(c.Result) + brief(c.Error); after != "" {
 		content = strings.TrimSpace(content + " → " + after)
 	}
-	return []string{p.paint(bold, id), p.state(string(c.State)), p.paint(red, callNote(c)), took, data, p.paint(dim, content)}
+	return []string{p.paint(bold, id), p.state(string(c.State)), p.paint(red, callNote(c)), p.paint(yellow, stepsNote(c)), took, data, p.paint(dim, content)}
 }
 
 func (p *pen) ended(r *trajectory.Run) {

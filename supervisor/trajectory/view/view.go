@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,6 +194,68 @@ func callNote(c *trajectory.Call) string {
 		notes = append(notes, "not sent")
 	}
 	return strings.Join(notes, ", ")
+}
+
+// stepsNote says what hooks, and those who were asked, made of a call, and how much was told of it
+// while it was at work. The steps of one kind stand together: there can be thousands of updates.
+func stepsNote(c *trajectory.Call) string {
+	var notes []string
+	updates, questions := 0, 0
+	var asked time.Time // since when nobody has answered
+	for _, s := range c.Steps {
+		switch {
+		case s.Kind == trajectory.Update:
+			updates++
+		case s.Kind == trajectory.Hook:
+			if note := hookNote(s.Status); !slices.Contains(notes[:min(len(notes), maxNotes)], note) { // it is asked again after a kill
+				notes = append(notes, note)
+			}
+		case s.Status == trajectory.ApprovalAsked:
+			if questions++; questions == 1 {
+				asked = s.Time
+			}
+		case s.Kind == trajectory.Approval:
+			notes = append(notes, approvalNote(s.Status, questions, span(asked, s.Time)))
+			questions = 0
+		}
+	}
+	if len(notes) > maxNotes { // of a run that was killed again and again, or a liar's
+		notes = append(notes[:maxNotes], "…")
+	}
+	if questions > 0 {
+		notes = append(notes, approvalNote(trajectory.ApprovalAsked, questions, 0))
+	}
+	if updates > 0 {
+		notes = append(notes, count(updates, "update"))
+	}
+	return strings.Join(notes, ", ")
+}
+
+// maxNotes bounds the words on a call's line.
+const maxNotes = 8
+
+func hookNote(status string) string {
+	switch status {
+	case trajectory.HookBlocked:
+		return "blocked by the hook"
+	case trajectory.HookRewritten:
+		return "rewritten by the hook"
+	case trajectory.HookApproval:
+		return "the hook wants an approval"
+	}
+	return "hook " + status
+}
+
+// approvalNote says how an approval went: how often it was asked for, and how long it took.
+func approvalNote(status string, asked int, took time.Duration) string {
+	s := "approval " + status
+	if asked > 0 && status != trajectory.ApprovalAsked {
+		s += " after " + duration(took)
+	}
+	if asked > 1 {
+		s += fmt.Sprintf(" (asked %d times)", asked)
+	}
+	return s
 }
 
 // count writes 1 call, 2 calls.
