@@ -41,6 +41,8 @@ var (
 
 		"go.opentelemetry.io/otel/exporters/otlp": {"cmd/supervisor/internal/export"},
 
+		"github.com/modelcontextprotocol/go-sdk": {"test/e2e"},
+
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}
