@@ -41,7 +41,9 @@ var (
 
 		"go.opentelemetry.io/otel/exporters/otlp": {"cmd/supervisor/internal/export"},
 
-		"github.com/creachadair/jrpc2":        {"cmd/supervisor/internal/gatewayrpc"},
+		"github.com/creachadair/jrpc2":           {"cmd/supervisor/internal/gatewayrpc"},
+		"github.com/modelcontextprotocol/go-sdk": {"test/e2e"},
+
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}

@@ -43,10 +43,17 @@ type rig struct {
 	events   *trajectory.Memory
 	dir      string // of transcripts
 
+	clients struct { // those of sessions, each on a goroutine of its own
+		sync.WaitGroup
+		ctx  context.Context
+		stop context.CancelFunc
+	}
+
 	mu         sync.Mutex
+	sessions   map[*gateway.Session]bool
 	hooked     []surface.HookEvent
 	executed   []string // ids of tools that were really run
-	held       map[string]*gateway.ClientCall
+	held       []*gateway.ClientCall
 	beforeWait func(surface.HookEvent)
 }
 
@@ -88,7 +95,7 @@ func newRig(t *testing.T, api gateway.API, change func(*rig, *gateway.Config)) *
 	}
 	transcripts := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	r := &rig{t: t, plan: plan, log: &lockedLog{}, events: trajectory.NewMemory(0, 0), dir: transcripts, held: map[string]*gateway.ClientCall{}}
+	r := &rig{t: t, plan: plan, log: &lockedLog{}, events: trajectory.NewMemory(0, 0), dir: transcripts, sessions: map[*gateway.Session]bool{}}
 	if r.provider, err = provider.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,14 +131,13 @@ func newRig(t *testing.T, api gateway.API, change func(*rig, *gateway.Config)) *
 	if r.gateway, err = gateway.New(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	var clients sync.WaitGroup
+	r.clients.ctx, r.clients.stop = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		if err := r.gateway.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		stop()
-		clients.Wait()
+		r.clients.stop()
+		r.clients.Wait()
 		if err := r.provider.Close(); err != nil {
 			t.Errorf("closing the provider: %v", err)
 		}
@@ -148,8 +154,6 @@ func newRig(t *testing.T, api gateway.API, change func(*rig, *gateway.Config)) *
 			t.Logf("the gateway's log:\n%s", r.log)
 		}
 	})
-	s := r.session("main", "s1")
-	clients.Go(func() { r.client(ctx, s) })
 	return r
 }
 
@@ -213,6 +217,12 @@ func (r *rig) session(agent, id string) *gateway.Session {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.sessions[s] {
+		r.sessions[s] = true
+		r.clients.Go(func() { r.client(r.clients.ctx, s) })
+	}
 	return s
 }
 
@@ -225,7 +235,8 @@ func (r *rig) client(ctx context.Context, s *gateway.Session) {
 			r.executed = append(r.executed, "client:app:"+c.Tool)
 			hold := slices.ContainsFunc(r.plan.Tools, func(t provider.Tool) bool { return t.Name == c.Tool && t.Held })
 			if hold {
-				r.held[c.Tool] = c
+				r.held = append(r.held, c)
+				c.Park("she takes her time")
 			}
 			r.mu.Unlock()
 			if !hold {
@@ -241,10 +252,10 @@ func (r *rig) client(ctx context.Context, s *gateway.Session) {
 func (r *rig) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name, c := range r.held {
+	for _, c := range r.held {
 		c.Answer(c.Input, nil)
-		delete(r.held, name)
 	}
+	r.held = nil
 }
 
 func (r *rig) beforeTool(_ context.Context, e surface.HookEvent) (surface.Verdict, error) {

@@ -50,8 +50,13 @@ type Session struct {
 type ClientCall struct {
 	Tool   string
 	Input  json.RawMessage
+	call   *supervisor.Call
 	answer chan clientAnswer
 }
+
+// Park says that the answer will take long, for a client may be a person: the run need not
+// hold the model up.
+func (c *ClientCall) Park(reason string) { c.call.Park(reason) }
 
 type clientAnswer struct {
 	value json.RawMessage
@@ -110,8 +115,7 @@ func (g *Gateway) Session(agentID, sessionID string, o SessionOptions) (*Session
 func (s *Session) Calls() <-chan *ClientCall { return s.calls }
 
 func (s *Session) askClient(ctx context.Context, c *supervisor.Call) (json.RawMessage, error) {
-	call := &ClientCall{Tool: c.Tool.Name, Input: c.Input, answer: make(chan clientAnswer, 1)}
-	c.Park("the client answers") // a client may be a person
+	call := &ClientCall{Tool: c.Tool.Name, Input: c.Input, call: c, answer: make(chan clientAnswer, 1)}
 	select {
 	case s.calls <- call:
 	case <-ctx.Done():
