@@ -175,8 +175,8 @@ func TestValidation(t *testing.T) {
 	})
 }
 
-// The two tables of README.md: each line has tests, which exist and name it, and each test that names
-// a line is in the table.
+// The tables of README.md: each line has tests, which exist and name it, and each test that names
+// a line of the validation list is in its table.
 func TestValidationTable(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -186,11 +186,19 @@ func TestValidationTable(t *testing.T) {
 	if len(lines) != 23 || len(steps) != 16 {
 		t.Fatalf("%d lines of the validation list and %d steps of the plan, want 23 and 16", len(lines), len(steps))
 	}
+	must := tableRows(t, readme, "## What a gateway must hold")
+	if len(must) < 8 {
+		t.Fatalf("%d lines of what a gateway must hold, want 8 or more", len(must))
+	}
 	tests := findTests(t)
-	for i, r := range slices.Concat(lines, steps) {
-		if number := i%len(lines) + 1; r.number != number {
-			t.Errorf("line %d is number %d", number, r.number)
+	for _, table := range [][]row{lines, steps, must} {
+		for i, r := range table {
+			if r.number != i+1 {
+				t.Errorf("line %d is number %d", i+1, r.number)
+			}
 		}
+	}
+	for _, r := range slices.Concat(lines, steps, must) {
 		if len(r.tests) == 0 {
 			t.Errorf("%q: no test holds it", r.line())
 		}
