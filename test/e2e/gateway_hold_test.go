@@ -67,6 +67,8 @@ func (r *rig) ran() []string {
 	return ids
 }
 
+// Validation 3: an enabled config shows the model exec and wait only, if the run has tools
+//
 // Issue 6, must hold; SPEC 1.1, 2.6: the payload on the wire has exactly exec and wait, as they were
 // rendered, whatever came before in the conversation, and no hidden tool in its list.
 func TestPayloadOnTheWire(t *testing.T) {
@@ -105,6 +107,8 @@ func TestPayloadOnTheWire(t *testing.T) {
 	})
 }
 
+// Validation 3: an enabled config shows the model exec and wait only, if the run has tools
+//
 // Issue 6, must hold; SPEC 2.6: a third tool that somebody puts into the request stops it before it is
 // sent: the provider sees no request. So does everything else that is not exactly exec and wait.
 func TestSmuggledToolStopsTheRequest(t *testing.T) {
@@ -208,16 +212,25 @@ func TestGatewayFailsClosed(t *testing.T) {
 // SPEC 2.3: such a run shows no tools, and its requests are sent, also those that hold others.
 func TestRunWithoutTools(t *testing.T) {
 	eachAPI(t, func(t *testing.T, api gateway.API) {
+		patch := func(b []byte) []byte { return b }
 		r := newRig(t, api, func(_ *rig, cfg *gateway.Config) {
 			main := cfg.Agents["main"]
 			main.NoTools = true
 			cfg.Agents["main"] = main
+			cfg.PatchRequest = func(b []byte) []byte { return patch(b) }
 		})
 		if answer, err := r.turn("hello", provider.Reply{Text: "hello"}); err != nil || answer != "hello" {
 			t.Fatal(answer, err)
 		}
 		if body := string(r.provider.Requests("main")[0].Body); strings.Contains(body, `"tools"`) {
 			t.Errorf("the request has tools: %s", body)
+		}
+		patch = func(b []byte) []byte { return append(b[:len(b)-1], `,"tools":[{"name":"of_a_plugin"}]}`...) }
+		if answer, err := r.turn("hello", provider.Reply{Text: "hello"}); err != nil || answer != "hello" {
+			t.Fatal(answer, err)
+		}
+		if diff := cmp.Diff([]string{"of_a_plugin"}, r.provider.Requests("main")[1].Tools()); diff != "" {
+			t.Errorf("the tools of a plugin's request (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -335,6 +348,8 @@ func TestApprovalByEveryName(t *testing.T) {
 	})
 }
 
+// Validation 6: denied tools are not in ALL_TOOLS
+//
 // Issue 6, must hold; SPEC 6.5, 10.1: no way of naming a denied tool reaches its executor, the hook
 // or a person.
 func TestDenyByEveryName(t *testing.T) {
@@ -525,6 +540,8 @@ func TestHookDecides(t *testing.T) {
 	})
 }
 
+// Validation 21: expired, aborted, foreign and unknown run ids fail
+//
 // Issue 6, must hold; SPEC 2.4, 12.4, 18.1: two agents and two sessions, side by side. No id, name,
 // error text or event of one shows in the other.
 func TestSessionsSeeNothingOfEachOther(t *testing.T) {
@@ -549,10 +566,9 @@ func TestSessionsSeeNothingOfEachOther(t *testing.T) {
 		})
 		// Each says its name in every place there is.
 		type life struct {
-			s         *gateway.Session
-			runID     string
-			exec      []byte // the requests of its turn
-			forbidden []string
+			s     *gateway.Session
+			runID string
+			exec  []byte // the requests of its turn
 		}
 		lives := map[string]*life{}
 		for _, w := range who {
