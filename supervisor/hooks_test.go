@@ -46,6 +46,7 @@ func trail(m *trajectory.Memory) (words []string) {
 
 // SPEC 10.1: the hook sees each nested call with all that a gateway must know of it, and what it
 // says is done. Nothing is started that it did not let through.
+// Validation 12: nested calls keep approvals and hooks
 func TestHookOfCalls(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -209,6 +210,7 @@ func TestHookHangs(t *testing.T) {
 
 // SPEC 10.1, 6.5: a tool that needs approval needs it whichever way it is named, once for each
 // call, and is not started without.
+// Validation 12: nested calls keep approvals and hooks
 func TestApprovalByAnyName(t *testing.T) {
 	ways := [][3]string{
 		{"call", "client:app:echo", `{}`}, {"call", "mcp:shelf:echo", `{}`}, {"mcp", "shelf.echo", `{}`},
@@ -286,6 +288,7 @@ func TestApprovalByAnyName(t *testing.T) {
 
 // SPEC 10.5, 14.5: an approval parks the run, costs none of its time, and is asked for again by a
 // supervisor that comes later. The tool is started once.
+// Validation 12: nested calls keep approvals and hooks
 func TestApprovalParks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	first := fakeIn(t, "park-call", dir)

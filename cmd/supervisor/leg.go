@@ -63,8 +63,19 @@ func (c *cli) export(o export.Options, log *slog.Logger) (*export.Exporters, err
 	return e, nil
 }
 
-// open makes a supervisor as the config says. What exporters it has are closed after it.
+// open makes a supervisor for one cell, as the config says. What exporters it has are closed
+// after it.
 func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger, to *export.Exporters) (*supervisor.Supervisor, error) {
+	options, err := c.options(config, stateDir, log)
+	if err != nil {
+		return nil, err
+	}
+	options.MeterProvider, options.TracerProvider = to.Meter(), to.Tracer()
+	return newSupervisor(options)
+}
+
+// options are those of a supervisor as the config says, for one cell.
+func (c *cli) options(config limits.Config, stateDir string, log *slog.Logger) (supervisor.Options, error) {
 	options := supervisor.Options{
 		Worker:         config.Supervisor.Worker,
 		WorkerSHA256:   config.Supervisor.WorkerSHA256,
@@ -76,8 +87,6 @@ func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger, to *
 		Isolation:      config.Supervisor.Isolation,
 		StateDir:       stateDir,
 		Logger:         log,
-		MeterProvider:  to.Meter(),
-		TracerProvider: to.Tracer(),
 	}
 	if file := config.Supervisor.StateKeyFile; file != "" && stateDir != "" {
 		load := snapshot.LoadKey
@@ -86,12 +95,16 @@ func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger, to *
 		}
 		key, err := load(file)
 		if err != nil {
-			return nil, &usageError{fmt.Errorf("supervisor.stateKeyFile: %w", err), "it names the file with the state directory's key"}
+			return options, &usageError{fmt.Errorf("supervisor.stateKeyFile: %w", err), "it names the file with the state directory's key"}
 		}
 		options.StateKey = key
 	}
+	return options, nil
+}
+
+func newSupervisor(options supervisor.Options) (*supervisor.Supervisor, error) {
 	s, err := supervisor.New(options)
-	if err != nil && stateDir != "" {
+	if err != nil && options.StateDir != "" {
 		return nil, &usageError{err, "--state-dir takes an empty or new directory, or one that was given to it before"}
 	}
 	return s, err

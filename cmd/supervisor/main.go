@@ -173,7 +173,7 @@ func (c *cli) rootCommand() *cobra.Command {
 	})
 	root.PersistentFlags().StringVar(&c.logFormat, "log-format", "text", "format of the log on stderr: text or json")
 	root.PersistentFlags().StringVar(&c.logLevel, "log-level", "", "log to stderr from this level on: debug, info, warn or error (default: no log)")
-	root.AddCommand(c.runCommand(), c.waitCommand(), c.runsCommand(), c.doctorCommand(), c.configCommand(), c.trajectoryCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.waitCommand(), c.runsCommand(), c.serveCommand(), c.doctorCommand(), c.configCommand(), c.trajectoryCommand(), c.versionCommand())
 	return root
 }
 

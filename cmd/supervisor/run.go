@@ -63,8 +63,11 @@ func (f *legFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.stateDir, "state-dir", "", "directory that keeps parked runs; it is made if it is not there")
 	fl.BoolVar(&f.noWait, "no-wait", false, "end with exit code 6 when the run is parked, instead of waiting for it")
 	fl.BoolVar(&f.json, "json", false, "print the result object, one line")
-	fl.StringVar(&f.otlp, "otlp", "", "send metrics and spans to the OTLP collector at this URL (default: OTEL_EXPORTER_OTLP_ENDPOINT)")
+	fl.StringVar(&f.otlp, "otlp", "", otlpUsage)
 }
+
+// otlpUsage is said of --otlp by all commands that have it.
+const otlpUsage = "send metrics and spans to the OTLP collector at this URL (default: OTEL_EXPORTER_OTLP_ENDPOINT)"
 
 func (c *cli) runCommand() *cobra.Command {
 	var f runFlags

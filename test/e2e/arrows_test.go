@@ -41,6 +41,9 @@ var (
 
 		"go.opentelemetry.io/otel/exporters/otlp": {"cmd/supervisor/internal/export"},
 
+		"github.com/creachadair/jrpc2":           {"cmd/supervisor/internal/gatewayrpc"},
+		"github.com/modelcontextprotocol/go-sdk": {"test/e2e"},
+
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
 	}
@@ -57,6 +60,7 @@ type listed struct {
 	Imports, TestImports, XTestImports []string
 }
 
+// Validation 15: TypeScript is transformed and evaluated, and not loaded where code mode is off or the cell is JavaScript
 func TestArrows(t *testing.T) {
 	// What a package imports depends on the system it is built for.
 	for _, goos := range []string{"linux", "darwin"} {

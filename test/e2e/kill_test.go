@@ -75,8 +75,8 @@ func (k *killer) step(what string) {
 // Write makes each event of the trajectory a step.
 func (k *killer) Write(e trajectory.Event) error { k.step("event " + string(e.Kind)); return nil }
 
-// gateway runs the program to its end, over a kill if there was one, and prints the result.
-func gateway(args string) {
+// gatewayToKill runs the program to its end, over a kill if there was one, and prints the result.
+func gatewayToKill(args string) {
 	step, rest, _ := strings.Cut(args, ":")
 	which, dir, _ := strings.Cut(rest, ":")
 	n, err := strconv.Atoi(step)

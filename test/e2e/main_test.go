@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,13 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/test/e2e/mcpserver"
 	"github.com/openclaw/codemode-supervisor/test/shipped"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // roles are what this test binary can be instead of a test: by the environment variable that has
 // its arguments.
-var roles = map[string]func(args string){gatewayEnv: gateway}
+var roles = map[string]func(args string){
+	gatewayEnv:    gatewayToKill,
+	mcpserver.Env: func(name string) { check(mcpserver.Serve(context.Background(), name)) },
+}
 
 // TestMain also is the tools of the stories: this binary, under another name in PATH,
 // is a real program that a tool file's `command` starts.

@@ -224,6 +224,34 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A site whose name leads to the loopback interface (DNS rebinding) gets nothing.
+func TestPageOfAnotherHost(t *testing.T) {
+	e, err := Open(context.Background(), Options{Metrics: ":0", Getenv: env(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for host, want := range map[string]int{
+		"": 200, "localhost": 200, "localhost:9464": 200, "127.0.0.1": 200, "127.0.0.2:80": 200, "[::1]:9464": 200, "[::1]": 200,
+		"rebound.example": 421, "rebound.example:9464": 421, "localhost.example": 421, "127.0.0.1.example:9464": 421, "192.0.2.1:9464": 421,
+	} {
+		request, err := http.NewRequest("GET", e.Address(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%q: got %d, want %d", host, response.StatusCode, want)
+		}
+	}
+}
+
 func TestPageOfSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.sock")
 	e, err := Open(context.Background(), Options{Metrics: "unix:" + path, Getenv: env(), Logger: slog.New(slog.DiscardHandler)})

@@ -45,8 +45,12 @@ func newPage(address string, from prometheus.Gatherer) (*page, error) {
 			return nil, errors.Join(err, listener.Close())
 		}
 	}
+	figures := promhttp.HandlerFor(from, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 5 * time.Second})
+	if at, ok := listener.Addr().(*net.TCPAddr); ok && at.IP.IsLoopback() {
+		figures = localOnly(figures)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 5 * time.Second}))
+	mux.Handle("GET /metrics", figures)
 	p := &page{listener: listener, done: make(chan struct{}), server: &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -57,6 +61,22 @@ func newPage(address string, from prometheus.Gatherer) (*page, error) {
 		_ = p.server.Serve(listener) // http.ErrServerClosed, or the page is gone and the runs go on
 	}()
 	return p, nil
+}
+
+// localOnly refuses requests for another host than this one: a site in this machine's browser
+// whose name leads here (DNS rebinding) could read the page otherwise.
+func localOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this page is for localhost alone", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (p *page) address() string {

@@ -1,0 +1,2 @@
+const numbers: number[] = [1, 2];
+return numbers.length as number;
