@@ -29,7 +29,8 @@ type leg struct {
 	toolbox   *toolbox
 	printer   *printer
 	progress  *progress
-	items     []supervisor.Item // of all legs, for --json
+	items     []supervisor.Item        // of all legs, for --json
+	parked    func(*supervisor.Result) // is told of a run that is to be waited for; nil: nobody is
 }
 
 // openLeg makes the supervisor and its tools. The caller closes it.
@@ -140,6 +141,9 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 	}
 	for result.Status == supervisor.Waiting && !l.flags.noWait && !l.undecided(result) {
 		l.progress.show(result)
+		if l.parked != nil {
+			l.parked(result)
+		}
 		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Hooks: l.toolbox.hooks(), Output: l.output()})
 		if ctx.Err() != nil && next.Code == supervisor.Aborted {
 			if l.flags.stateDir != "" {

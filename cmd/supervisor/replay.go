@@ -104,6 +104,7 @@ func (c *cli) replay(ctx context.Context, f replayFlags, rec *trajectory.Recordi
 		return c.refuse(f.json, err)
 	}
 	p := newReplayer(rec)
+	leg.parked = p.parked
 	result := leg.follow(ctx, leg.s.Exec(ctx, supervisor.Program{
 		Code: rec.Source, Language: rec.Language, Catalog: cat, Executor: p, ParentCallID: "exec", Output: leg.output(),
 		Trajectory: trajectory.New(trajectory.SinkFunc(p.event), trajectory.All(trajectory.KeepNothing)),

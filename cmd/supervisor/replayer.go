@@ -25,6 +25,7 @@ type replayer struct {
 	given   map[string]*trajectory.Answer // guarded by mu: by the id of the replayed call, until the cell has it
 	order   []*trajectory.Answer          // guarded by mu: those that have not settled, as they are to
 	strayed bool                          // guarded by mu: the order is not kept any more
+	stuck   bool                          // guarded by mu: calls that have no end in the recording get one
 	changed chan struct{}                 // guarded by mu: closed when any of this changes
 }
 
@@ -56,15 +57,30 @@ func (p *replayer) Start(call *supervisor.Call) func(context.Context) (json.RawM
 	}
 	p.given[call.ID] = a
 	p.change()
+	if a.Settled == 0 {
+		call.Park("its end is not in the recording")
+	}
 	return func(ctx context.Context) (json.RawMessage, error) {
 		p.wait(ctx, a)
 		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
 		case a.Gap != "":
+			p.refused(a)
 			return nil, errNotRecorded(call.Tool.ID, a.Gap)
 		case a.Failed:
 			return nil, &supervisor.ToolError{Message: a.Message, Code: a.Code, Started: a.Started()}
 		}
 		return a.Value, nil
+	}
+}
+
+// refused counts a call whose end is not in the recording, and which ends now.
+func (p *replayer) refused(a *trajectory.Answer) {
+	if a.Settled == 0 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.player.Refused(a)
 	}
 }
 
@@ -75,23 +91,28 @@ func (p *replayer) change() {
 }
 
 // wait returns when all answers that were recorded before a have reached the cell, when the
-// order cannot be kept, or when the run is over.
+// order cannot be kept, or when the run is over. An answer that was not recorded waits until
+// the run is stuck without it.
 func (p *replayer) wait(ctx context.Context, a *trajectory.Answer) {
 	for {
 		p.mu.Lock()
-		ready := p.strayed || len(p.order) == 0 || p.order[0] == a || !a.InOrder() && a.Settled > 0
+		ready := p.strayed || len(p.order) == 0 || p.order[0] == a || !a.InOrder()
+		var late <-chan time.Time
+		if a.Settled == 0 {
+			ready = p.stuck
+		} else {
+			late = time.After(orderGrace)
+		}
 		changed := p.changed
 		p.mu.Unlock()
 		if ready {
 			return
 		}
-		grace := time.NewTimer(orderGrace)
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			grace.Stop()
 			return
-		case <-grace.C:
+		case <-late:
 			p.mu.Lock()
 			if p.changed == changed {
 				p.strayed = true
@@ -99,7 +120,22 @@ func (p *replayer) wait(ctx context.Context, a *trajectory.Answer) {
 			}
 			p.mu.Unlock()
 		}
-		grace.Stop()
+	}
+}
+
+// parked hears that the run waits. If only calls are left whose end is not in the recording,
+// they end now: the cell goes another way than it did, or the file ends before it.
+func (p *replayer) parked(result *supervisor.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.given {
+		if a.Settled > 0 {
+			return
+		}
+	}
+	if result.Reason == supervisor.ReasonPendingTools && len(p.given) > 0 {
+		p.stuck = true
+		p.change()
 	}
 }
 

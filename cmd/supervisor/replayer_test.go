@@ -57,7 +57,7 @@ func TestReplayerOrder(t *testing.T) {
 		{"one never comes", "a c", "C A", true, orderGrace},
 		{"one that never ended comes", "open a b c", "B C A not_recorded", false, 0},
 		{"one that was not recorded", "d", "not_recorded", false, 0},
-		{"the last two never come, and the open one does", "open b", "B not_recorded", true, orderGrace},
+		{"the last two never come, and the open one does", "open b", "B not_recorded", false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -81,6 +81,8 @@ func TestReplayerOrder(t *testing.T) {
 				}
 				var got []string
 				for range strings.Fields(tt.calls) {
+					synctest.Wait()
+					p.parked(&supervisor.Result{Status: supervisor.Waiting, Reason: supervisor.ReasonPendingTools}) // nothing else goes on
 					got = append(got, <-settled)
 				}
 				want := strings.Fields(tt.want)
@@ -100,6 +102,44 @@ func TestReplayerOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Issue 6: a call that had no end has none again while anything else of the run goes on, and
+// counts as not recorded only if it must end.
+func TestReplayerOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newReplayer(recorded(t))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		start := func(name string) <-chan error {
+			run := p.Start(&supervisor.Call{ID: "replay:" + name, Tool: &catalog.Tool{Entry: catalog.Entry{ID: "client:app:t"}}, Input: json.RawMessage(`"` + name + `"`)})
+			done := make(chan error, 1)
+			go func() { // ends with its answer, or with ctx
+				_, err := run(ctx)
+				done <- err
+			}()
+			return done
+		}
+		open := start("open")
+		p.parked(&supervisor.Result{Status: supervisor.Waiting, Reason: supervisor.ReasonYield}) // the cell's own wish
+		if err := <-start("b"); err != nil {
+			t.Error(err)
+		}
+		p.parked(&supervisor.Result{Status: supervisor.Waiting, Reason: supervisor.ReasonPendingTools}) // b is on its way
+		time.Sleep(time.Hour)                                                                           // of the bubble's
+		select {
+		case err := <-open:
+			t.Errorf("it ended with %v", err)
+		default:
+		}
+		over := errors.New("over")
+		cancel(over)
+		if err := <-open; !errors.Is(err, over) {
+			t.Errorf("got %v", err)
+		}
+		if r := p.report(&supervisor.Result{}); r.Answers.Used != 2 || r.Answers.NotRecorded != 0 {
+			t.Errorf("got %+v", r.Answers)
+		}
+	})
 }
 
 // An answer waits no longer than the run.

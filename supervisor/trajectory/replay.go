@@ -70,8 +70,6 @@ func NewRecording(events []Event, runID string) (*Recording, error) {
 		switch {
 		case e.Kind == Exec && !began:
 			began, source, r.Language = true, e.Data, e.Status
-		case e.Kind == Output:
-			r.Outcome.Output = append(r.Outcome.Output, OutputItem{e.Status, e.Data})
 		case e.Kind == End:
 			r.Outcome.Ended, r.Outcome.Status, r.Outcome.Code, r.Outcome.Data = true, e.Status, e.Code, e.Data
 		case e.Kind == Resume: // that end was its supervisor's
@@ -99,11 +97,29 @@ func NewRecording(events []Event, runID string) (*Recording, error) {
 	case json.Unmarshal(source.Content, &r.Source) != nil:
 		return nil, errors.New("the run's source in the trajectory is no text")
 	}
-	if NewTree(own).Runs[0].Counts.Kills > 0 {
-		r.Outcome.Again = true
-	}
+	r.Outcome.emitted(NewTree(own).Runs[0])
 	r.finish()
 	return r, nil
+}
+
+// emitted takes the output of a run. A leg that was cut off is done again from its begin, or
+// from where the run was stored since, which no event tells: of what such legs emitted,
+// nobody knows what was emitted again.
+func (o *Outcome) emitted(run *Run) {
+	for _, leg := range run.Legs {
+		before := len(o.Output)
+		for _, item := range leg.Items {
+			if item.Kind == Output {
+				o.Output = append(o.Output, OutputItem{item.Status, item.Data})
+			}
+		}
+		if cut := leg.End == LegKilled || leg.End == LegLeft; cut && len(o.Output) > before {
+			if !o.Again {
+				o.Again, o.head = true, before
+			}
+			o.tail = len(o.Output)
+		}
+	}
 }
 
 // settle takes what a call got.
@@ -226,12 +242,17 @@ func (p *Player) Take(toolID string, input []byte) *Answer {
 	p.queues[best] = p.queues[best][1:]
 	p.used[i] = true
 	a := p.recording.Answers[i]
-	if a.Gap != "" {
-		p.report.missing(AnswerNote{a.CallID, toolID, a.Gap})
-	} else {
-		p.report.Used++
+	if p.report.Used++; a.Gap != "" && a.Settled > 0 {
+		p.Refused(a)
 	}
 	return a
+}
+
+// Refused says that a call got no answer, though there is one: the answer of a call that has no
+// end in the recording is to have none again, for as long as that can be.
+func (p *Player) Refused(a *Answer) {
+	p.report.Used--
+	p.report.missing(AnswerNote{a.CallID, a.ToolID, a.Gap})
 }
 
 // maxListed bounds the lists of a report.
@@ -289,8 +310,10 @@ type Outcome struct {
 	Status, Code string
 	Data         *Data // the value or the error's text
 	Output       []OutputItem
-	// Again: a worker was killed, and what the cell emitted before may be in Output twice.
+	// Again: a worker was killed after it had emitted something, which may be in Output twice.
 	Again bool
+
+	head, tail int // if Again: what is before head, and from tail on, is there once
 }
 
 // OutputItem is something that the cell emitted, of type text or json.
@@ -363,23 +386,46 @@ func (o Outcome) Compare(replayed Outcome) Checks {
 	case o.Status == replayed.Status: // else one has a value, and the other an error
 		s.compare(item, o.Data, replayed.Data)
 	}
-	if o.Again {
-		s.add(Check{"outputs", Unknown, count(o.Output), count(replayed.Output)})
-		return s.done()
-	}
-	n, m := len(o.Output), len(replayed.Output)
-	if o.Ended {
-		s.add(Check{"outputs", verdict(n == m), count(o.Output), count(replayed.Output)})
-	}
-	for i := range min(n, m) {
-		item, a, b := fmt.Sprintf("output %d", i+1), o.Output[i], replayed.Output[i]
-		if a.Type != b.Type {
-			s.add(Check{item, Differs, a.Type, b.Type})
-			continue
-		}
-		s.compare(item, a.Data, b.Data)
-	}
+	o.outputs(&s, replayed.Output)
 	return s.done()
+}
+
+// outputs compares them one by one. Where some may be recorded twice, those before and after
+// these are compared.
+func (o *Outcome) outputs(s *Checks, replayed []OutputItem) {
+	n, m := len(o.Output), len(replayed)
+	item := func(i, j int) {
+		name, a, b := fmt.Sprintf("output %d", j+1), o.Output[i], replayed[j]
+		if a.Type != b.Type {
+			s.add(Check{name, Differs, a.Type, b.Type})
+			return
+		}
+		s.compare(name, a.Data, b.Data)
+	}
+	if !o.Again {
+		if o.Ended || m < n { // else there may be more to come
+			s.add(Check{"outputs", verdict(n == m), count(o.Output), count(replayed)})
+		}
+		for i := range min(n, m) {
+			item(i, i)
+		}
+		return
+	}
+	last := 0 // how many there are for certain after those
+	if o.Ended {
+		last = n - o.tail
+	}
+	v := Unknown
+	if m < o.head+last || o.Ended && m > n {
+		v = Differs
+	}
+	s.add(Check{"outputs", v, count(o.Output), count(replayed)})
+	for i := range min(o.head, m) {
+		item(i, i)
+	}
+	for i := range min(last, max(0, m-o.head)) {
+		item(n-1-i, m-1-i)
+	}
 }
 
 func count(items []OutputItem) string { return strconv.Itoa(len(items)) }

@@ -99,6 +99,9 @@ func TestPlayer(t *testing.T) {
 				default:
 					answers = append(answers, string(a.Value))
 				}
+				if a != nil && a.Settled == 0 {
+					p.Refused(a)
+				}
 				if a == nil || a.Gap != "" {
 					unknown++
 				} else {
@@ -135,7 +138,7 @@ func TestRecording(t *testing.T) {
 	if want := []string{"1 2 true", "2 1 true", "3 0 false", "5 4 false"}; !cmp.Equal(order, want) {
 		t.Errorf("got %q, want %q", order, want)
 	}
-	if o := r.Outcome; !o.Ended || o.Status != "completed" || o.Code != "" || string(o.Data.Content) != "7" || len(o.Output) != 1 || o.Again {
+	if o := r.Outcome; !o.Ended || o.Status != "completed" || o.Code != "" || string(o.Data.Content) != "7" || len(o.Output) != 1 || !o.Again {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -170,6 +173,12 @@ func TestCompare(t *testing.T) {
 		}
 		return o
 	}
+	// A leg that emitted b and c and was killed, and one that went on and emitted d.
+	killed := []Event{
+		out("text", KeepContent, `"a"`), {Kind: Park}, {Kind: Resume}, out("text", KeepContent, `"b"`), out("text", KeepContent, `"c"`),
+		{Kind: Resume}, out("text", KeepContent, `"d"`),
+	}
+	killed = killed[:len(killed):len(killed)] // appending copies
 	for _, tt := range []struct {
 		name     string
 		recorded []Event
@@ -189,7 +198,17 @@ func TestCompare(t *testing.T) {
 		{"more output", []Event{out("text", KeepContent, `"a"`), end("completed", "", KeepContent, `7`)}, replayed("completed", "", `7`, `"a"`, `"b"`), "outputs differs", false, 3},
 		{"output of another type", []Event{out("json", KeepContent, `"a"`), end("completed", "", KeepContent, `7`)}, replayed("completed", "", `7`, `"a"`), "output 1 differs", false, 3},
 		{"no end", []Event{out("text", KeepContent, `"a"`)}, replayed("completed", "", `7`, `"a"`, `"b"`), "status unknown, value unknown", true, 1},
-		{"killed", []Event{out("text", KeepContent, `"a"`), {Kind: Resume}, out("text", KeepContent, `"a"`), end("completed", "", KeepContent, `7`)}, replayed("completed", "", `7`, `"a"`), "outputs unknown", true, 2},
+		{"no end, and less output", []Event{out("text", KeepContent, `"a"`), out("text", KeepContent, `"b"`)}, replayed("completed", "", `7`, `"a"`), "status unknown, value unknown, outputs differs", false, 1},
+		{"killed after an output", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"a"`, `"b"`, `"d"`), "outputs unknown", true, 4},
+		{"killed and stored before", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"a"`, `"b"`, `"c"`, `"d"`), "outputs unknown", true, 4},
+		{"killed, another output before", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"x"`, `"b"`, `"d"`), "outputs unknown, output 1 differs", false, 3},
+		{"killed, another output after", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"a"`, `"b"`, `"x"`), "outputs unknown, output 3 differs", false, 3},
+		{"killed, too little output", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"a"`), "outputs differs", false, 3},
+		{"killed, too much output", append(killed, end("completed", "", KeepContent, `7`)), replayed("completed", "", `7`, `"a"`, `"b"`, `"c"`, `"b"`, `"b"`, `"d"`), "outputs differs", false, 4},
+		{"killed, no end", killed, replayed("completed", "", `7`, `"a"`, `"x"`), "status unknown, value unknown, outputs unknown", true, 1},
+		{"killed, no end, more output", killed, replayed("completed", "", `7`, `"a"`, `"b"`, `"d"`, `"e"`, `"f"`), "status unknown, value unknown, outputs unknown", true, 1},
+		{"killed before any output", []Event{out("text", KeepContent, `"a"`), {Kind: Park}, {Kind: Resume}, sent(1, "t", `1`), {Kind: Resume}, out("text", KeepContent, `"b"`), end("completed", "", KeepContent, `7`)},
+			replayed("completed", "", `7`, `"a"`, `"b"`), "", true, 5},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := recordingOf(t, tt.recorded...).Outcome.Compare(tt.replayed)
