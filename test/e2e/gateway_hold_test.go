@@ -549,10 +549,9 @@ func TestSessionsSeeNothingOfEachOther(t *testing.T) {
 		})
 		// Each says its name in every place there is.
 		type life struct {
-			s         *gateway.Session
-			runID     string
-			exec      []byte // the requests of its turn
-			forbidden []string
+			s     *gateway.Session
+			runID string
+			exec  []byte // the requests of its turn
 		}
 		lives := map[string]*life{}
 		for _, w := range who {
