@@ -62,6 +62,7 @@ func TestIDs(t *testing.T) {
 }
 
 // SPEC 2.4, 6.4, 6.9: what is left out, and what is said about it.
+// Validation 11: the control tools of Tool Search are hidden from the model and from the catalog
 func TestLeftOut(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -149,3 +149,42 @@ func TestDenied(t *testing.T) {
 		t.Errorf("a search finds %v, without the tools %v", names(a), names(b))
 	}
 }
+
+// SPEC 10.1: what needs an approval can be named as what is denied can, and a verdict stays.
+func TestPolicyApprove(t *testing.T) {
+	tool := func(name string) Entry { return Entry{Name: name, Source: MCP, SourceName: "s"} }
+	entries := []Entry{
+		tool("get-user"), tool("get.user"), tool("get_user"), {ID: "client:app:harmless", Name: "get-user", Source: Client},
+		{Name: "exec", Source: OpenClaw, Approval: true}, {Source: MCP, SourceName: "s", Operation: PromptsGet},
+	}
+	for _, tt := range []struct {
+		policy Policy
+		want   []string
+	}{
+		{Policy{}, nil},
+		{Policy{Approve: []string{"*"}}, []string{"client:app:harmless", "mcp:s:get-user", "mcp:s:get.user", "mcp:s:get_user", "mcp:s:prompts/get"}},
+		{Policy{Approve: []string{"MCP.s"}}, []string{"mcp:s:get-user", "mcp:s:get.user", "mcp:s:get_user", "mcp:s:prompts/get"}},
+		{Policy{Approve: []string{"tools.get_user", "prompts/*"}}, []string{"client:app:harmless", "mcp:s:prompts/get"}},
+		{Policy{Approve: []string{"client:app:get-user"}}, []string{"client:app:harmless"}},
+		{Policy{Approve: []string{"MCP.s.getUser3"}}, []string{"mcp:s:get_user"}},
+		// With one denied the others move up, and any that was ever called so needs it.
+		{Policy{Approve: []string{"MCP.s.getUser2"}, Deny: []string{"mcp:s:get-user"}}, []string{"mcp:s:get_user"}},
+		{Policy{Approve: []string{"MCP.s.getUser2"}, Deny: []string{"MCP.s.getUser"}}, nil},
+		{Policy{Approve: []string{"get-user"}, Deny: []string{"get-user"}}, nil},
+	} {
+		c, _ := build(t, tt.policy.Apply(entries)...)
+		for range 2 {
+			var got []string
+			for _, e := range c.Entries() {
+				if e.Approval && !e.Denied {
+					got = append(got, e.ID)
+				}
+			}
+			slices.Sort(got)
+			if d := cmp.Diff(append(slices.Clone(tt.want), "openclaw:core:exec"), got); d != "" {
+				t.Errorf("%+v (-want +got):\n%s", tt.policy, d)
+			}
+			c, _ = build(t, c.Entries()...)
+		}
+	}
+}

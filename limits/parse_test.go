@@ -151,6 +151,7 @@ func TestWholeNumber(t *testing.T) {
 }
 
 // SPEC 2.1: the only switch.
+// Validation 2: an object config without enabled: true leaves code mode off
 func TestEnabled(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{}`: false, `{tools: {}}`: false,

@@ -473,3 +473,36 @@ func TestStates(t *testing.T) {
 		t.Errorf("got %q, want %q", over, want)
 	}
 }
+
+// SPEC 14.5: a run that is given up is nobody's: it waits, and any process may have it.
+func TestStoreRelease(t *testing.T) {
+	stores(t, func(t *testing.T, open func(Bounds) Store) {
+		s := open(Bounds{})
+		must(t, s.Save(parked("r1", 0), []byte("record"), []byte("image")), s.Save(over("over", 1), nil, nil), s.SetState("r1", Running))
+		wantErr(t, "unknown", s.Release("nix"), ErrUnknown)
+		wantErr(t, "over", s.Release("over"), ErrLost)
+		must(t, s.Release("r1"))
+		if !s.Durable() {
+			return
+		}
+		if m, err := s.Find("r1"); err != nil || m.Held || m.State != Waiting {
+			t.Errorf("got %+v, %v", m, err)
+		}
+		wantErr(t, "append", s.Append("r1", nil), ErrLost)
+		wantErr(t, "release again", s.Release("r1"), ErrLost)
+		if lost, err := s.Lost(); err != nil || len(lost) > 0 {
+			t.Errorf("it was given up, not lost: %q, %v", lost, err)
+		}
+		saved, err := s.Claim("r1")
+		if must(t, err); !saved.Meta.Held || string(saved.Record) != "record" {
+			t.Errorf("got %+v", saved)
+		}
+		must(t, s.Append("r1", []byte("entry")), s.Release("r1"))
+		if _, err := s.Expire(parked("r1", 0).Expires.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := s.Find("r1"); err == nil && m.State != Expired || err != nil && !errors.Is(err, ErrUnknown) {
+			t.Errorf("past its time: %+v, %v", m, err)
+		}
+	})
+}

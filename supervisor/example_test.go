@@ -10,8 +10,8 @@ import (
 	"github.com/openclaw/codemode-supervisor/supervisor"
 )
 
-// The README shows this body. TestDocsEmbedding in test/e2e runs it with a real worker,
-// which the tests of this package do without; that is why it has no Output comment.
+// It needs the worker, which the tests of this package do without; that is why it has no Output
+// comment. examples/embed is a whole program, and is run.
 func Example() {
 	s, err := supervisor.New(supervisor.Options{}) // qjs-worker is beside the program or in PATH
 	if err != nil {

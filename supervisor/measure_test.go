@@ -117,6 +117,7 @@ func linked(s sdktrace.ReadOnlySpan, to trace.SpanContext) bool {
 }
 
 // SPEC 18.3: an exec's spans and metrics, from the caller's span down to the gateway's own.
+// Validation 23: transcript and telemetry show nested calls clearly
 func TestTelemetryOfExec(t *testing.T) {
 	w := newWatch()
 	s := fakeWith(t, "call", w.options())

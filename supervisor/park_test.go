@@ -47,6 +47,7 @@ func want(t *testing.T, res *Result, code Code, phase Phase, text string) {
 }
 
 // SPEC 9.3, 12.1, 12.3, 12.5: a run that yields waits, goes on, and gives its end again.
+// Validation 20: wait resumes a snapshot and gives the final value
 func TestYieldAndWait(t *testing.T) {
 	s := fake(t, "park")
 	res := parked(t, s, Program{})
@@ -241,6 +242,7 @@ func TestParkingWorkerFailures(t *testing.T) {
 }
 
 // SPEC 12.4, 14.2: whose run it is decides who may wait for it and who ends it.
+// Validation 21: expired, aborted, foreign and unknown run ids fail
 func TestScopes(t *testing.T) {
 	owner := Scope{AgentID: "a", SessionID: "s", AgentRunID: "r", Sender: "someone"}
 	s := fake(t, "park-for-ever")
@@ -284,6 +286,7 @@ func TestScopes(t *testing.T) {
 }
 
 // SPEC 13.5, 14.4: the bounds of what is parked, and who holds it.
+// Validation 19: output and snapshot limits hold for completed and for parked runs
 func TestBounds(t *testing.T) {
 	s := fakeWith(t, "park-for-ever", Options{MaxParkedRuns: 3})
 	var ids []string
@@ -306,6 +309,7 @@ func TestBounds(t *testing.T) {
 }
 
 // SPEC 14.1, R07: a run expires by the clock; its slot and its bytes are free with it.
+// Validation 21: expired, aborted, foreign and unknown run ids fail
 func TestExpiry(t *testing.T) {
 	for name, dir := range map[string]string{"memory": "", "disk": filepath.Join(t.TempDir(), "state")} {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func (c *cli) doctor(ctx context.Context, f doctorFlags) error {
 	if err != nil {
 		return &usageError{err, `"supervisor config schema" prints what a config may hold`}
 	}
-	s, err := c.open(config, "", log)
+	s, err := c.open(config, "", log, nil)
 	if err != nil {
 		return &usageError{err, `docs/isolation.md has the fields of supervisor.isolation`}
 	}

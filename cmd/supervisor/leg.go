@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openclaw/codemode-supervisor/cmd/supervisor/internal/export"
 	"github.com/openclaw/codemode-supervisor/limits"
 	"github.com/openclaw/codemode-supervisor/snapshot"
 	"github.com/openclaw/codemode-supervisor/supervisor"
@@ -19,14 +21,15 @@ import (
 // comes of it.
 type leg struct {
 	*cli
-	flags    legFlags
-	s        *supervisor.Supervisor
-	timeout  time.Duration // of an exec or a wait
-	scope    supervisor.Scope
-	toolbox  *toolbox
-	printer  *printer
-	progress *progress
-	items    []supervisor.Item // of all legs, for --json
+	flags     legFlags
+	s         *supervisor.Supervisor
+	exporters *export.Exporters
+	timeout   time.Duration // of an exec or a wait
+	scope     supervisor.Scope
+	toolbox   *toolbox
+	printer   *printer
+	progress  *progress
+	items     []supervisor.Item // of all legs, for --json
 }
 
 // openLeg makes the supervisor and its tools. The caller closes it.
@@ -41,18 +44,33 @@ func (c *cli) openLeg(f legFlags, log *slog.Logger) (*leg, error) {
 	}
 	l.toolbox.approve.progress = l.progress
 	l.toolbox.approve.later = f.stateDir != "" && (f.noWait || !terminal())
-	if l.s, err = c.open(config, f.stateDir, log); err != nil {
+	if l.exporters, err = c.export(export.Options{OTLP: f.otlp}, log); err != nil {
 		return nil, c.refuse(f.json, err)
+	}
+	if l.s, err = c.open(config, f.stateDir, log, l.exporters); err != nil {
+		return nil, errors.Join(c.refuse(f.json, err), l.exporters.Close())
 	}
 	return l, nil
 }
 
-// open makes a supervisor as the config says.
-func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger) (*supervisor.Supervisor, error) {
+// export opens the ways out for telemetry.
+func (c *cli) export(o export.Options, log *slog.Logger) (*export.Exporters, error) {
+	o.Version, o.Getenv, o.Logger = buildInfo().Version, os.Getenv, log
+	e, err := export.Open(context.Background(), o)
+	if err != nil {
+		return nil, &usageError{err, "docs/telemetry.md has an example"}
+	}
+	return e, nil
+}
+
+// open makes a supervisor for one cell, as the config says. What exporters it has are closed
+// after it.
+func (c *cli) open(config limits.Config, stateDir string, log *slog.Logger, to *export.Exporters) (*supervisor.Supervisor, error) {
 	options, err := c.options(config, stateDir, log)
 	if err != nil {
 		return nil, err
 	}
+	options.MeterProvider, options.TracerProvider = to.Meter(), to.Tracer()
 	return newSupervisor(options)
 }
 
@@ -94,7 +112,7 @@ func newSupervisor(options supervisor.Options) (*supervisor.Supervisor, error) {
 
 func (l *leg) close() {
 	l.progress.end()
-	if err := l.s.Close(); err != nil {
+	if err := errors.Join(l.s.Close(), l.exporters.Close()); err != nil {
 		fmt.Fprintln(l.stderr, "supervisor: warning:", err)
 	}
 }
@@ -122,7 +140,7 @@ func (l *leg) follow(ctx context.Context, result *supervisor.Result) *supervisor
 	}
 	for result.Status == supervisor.Waiting && !l.flags.noWait && !l.undecided(result) {
 		l.progress.show(result)
-		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Output: l.output()})
+		next := l.s.Wait(ctx, supervisor.WaitRequest{RunID: result.RunID, Scope: l.scope, Executor: l.toolbox, Hooks: l.toolbox.hooks(), Output: l.output()})
 		if ctx.Err() != nil && next.Code == supervisor.Aborted {
 			if l.flags.stateDir != "" {
 				return result // it goes on in another process

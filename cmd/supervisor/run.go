@@ -51,6 +51,7 @@ type legFlags struct {
 	stateDir string
 	noWait   bool
 	json     bool
+	otlp     string
 }
 
 func (f *legFlags) register(cmd *cobra.Command) {
@@ -62,7 +63,11 @@ func (f *legFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.stateDir, "state-dir", "", "directory that keeps parked runs; it is made if it is not there")
 	fl.BoolVar(&f.noWait, "no-wait", false, "end with exit code 6 when the run is parked, instead of waiting for it")
 	fl.BoolVar(&f.json, "json", false, "print the result object, one line")
+	fl.StringVar(&f.otlp, "otlp", "", otlpUsage)
 }
+
+// otlpUsage is said of --otlp by all commands that have it.
+const otlpUsage = "send metrics and spans to the OTLP collector at this URL (default: OTEL_EXPORTER_OTLP_ENDPOINT)"
 
 func (c *cli) runCommand() *cobra.Command {
 	var f runFlags
@@ -101,7 +106,7 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	recorded := func() {}
 	defer func() { recorded() }() // the leg's end has events, too
 	defer leg.close()
-	program.Catalog, program.Executor = leg.toolbox.catalog, leg.toolbox
+	program.Catalog, program.Executor, program.Hooks = leg.toolbox.catalog, leg.toolbox, leg.toolbox.hooks()
 	program.ParentCallID = "exec"
 	if program.Trajectory, recorded, err = f.record.recorder(os.O_TRUNC, c.stderr); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (c *cli) runsCommand() *cobra.Command {
 			if err != nil {
 				return c.refuse(false, err)
 			}
-			s, err := c.open(config, f.stateDir, log)
+			s, err := c.open(config, f.stateDir, log, nil)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/openclaw/codemode-supervisor/cmd/supervisor/internal/export"
 	"github.com/openclaw/codemode-supervisor/cmd/supervisor/internal/gatewayrpc"
 	"github.com/openclaw/codemode-supervisor/supervisor/surface"
 	"github.com/spf13/cobra"
@@ -46,6 +47,8 @@ type serveFlags struct {
 	config   string
 	set      []string
 	stateDir string
+	otlp     string
+	metrics  string
 	stdio    bool
 	listen   string
 	schema   bool
@@ -68,6 +71,8 @@ func (c *cli) serveCommand() *cobra.Command {
 	fl.StringVar(&f.config, "config", "", "config file, JSON5: {tools: {codeMode: {…}}, supervisor: {…}}")
 	fl.StringArrayVar(&f.set, "set", nil, "set one config field, such as timeoutMs=500; repeatable")
 	fl.StringVar(&f.stateDir, "state-dir", "", "directory that keeps parked runs; it is made if it is not there")
+	fl.StringVar(&f.otlp, "otlp", "", otlpUsage)
+	fl.StringVar(&f.metrics, "metrics", "", "have a page for Prometheus at this address: 127.0.0.1:9464, :9464 (loopback too) or unix:PATH")
 	return cmd
 }
 
@@ -99,13 +104,20 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 	if options.Pool = config.Supervisor.Pool; options.Pool == 0 {
 		options.Pool = -1 // none; 0 would be the default
 	}
-	// A meter and a tracer go into options here.
+	to, err := c.export(export.Options{OTLP: f.otlp, Metrics: f.metrics}, log)
+	if err != nil {
+		return err
+	}
+	if at := to.Address(); at != "" {
+		fmt.Fprintln(c.stderr, "supervisor: metrics are at", newPrinter(c.stderr).clean(at))
+	}
+	options.MeterProvider, options.TracerProvider = to.Meter(), to.Tracer()
 	s, err := newSupervisor(options)
 	if err != nil {
-		return c.refuse(false, err)
+		return errors.Join(c.refuse(false, err), to.Close())
 	}
 	defer func() {
-		if err := s.Close(); err != nil {
+		if err := errors.Join(s.Close(), to.Close()); err != nil {
 			fmt.Fprintln(c.stderr, "supervisor: warning:", err)
 		}
 	}()

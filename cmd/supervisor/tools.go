@@ -53,6 +53,7 @@ func (c *cli) loadTools(files []string, l limits.Limits, approve string) (*toolb
 				entries = append(entries, t.Entry)
 				continue
 			}
+			t.Entry.Approval = t.Policy == toolfile.Approve
 			entries = append(entries, t.Entry)
 			if box.tools[t.Entry.ID] == nil { // the catalog refuses a second one, too
 				box.tools[t.Entry.ID] = t
@@ -83,8 +84,7 @@ func (b *toolbox) Call(ctx context.Context, call *supervisor.Call) (json.RawMess
 	return b.Start(call)(ctx)
 }
 
-// Start begins a call: a sequence's step is taken in the order of the calls. A tool that
-// needs approval begins when it has it.
+// Start begins a call: a sequence's step is taken in the order of the calls.
 func (b *toolbox) Start(call *supervisor.Call) func(context.Context) (json.RawMessage, error) {
 	tool := b.tools[call.Tool.ID]
 	if tool == nil { // of a run that was parked when other files were given
@@ -96,20 +96,17 @@ func (b *toolbox) Start(call *supervisor.Call) func(context.Context) (json.RawMe
 			return nil, &supervisor.ToolError{Message: problem, Code: "unknown_tool", Started: "no"}
 		}
 	}
-	if tool.Policy != toolfile.Approve {
-		begun := tool.Begin()
-		return func(ctx context.Context) (json.RawMessage, error) { return finish(begun(ctx, call.Input, call.Park)) }
-	}
-	return func(ctx context.Context) (json.RawMessage, error) {
-		if err := b.approve.allow(ctx, call); err != nil {
-			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q needs approval: %v; the tool was not started", call.Tool.ID, err), Code: "not_approved", Started: "no"}
+	if tool.Policy == toolfile.Approve && !call.Tool.Approval { // of a run that was parked when the file said something else
+		return func(context.Context) (json.RawMessage, error) {
+			return nil, &supervisor.ToolError{Message: fmt.Sprintf("tool %q needs approval, and did not when the run began; the tool was not started", call.Tool.ID), Code: "not_approved", Started: "no"}
 		}
-		if err := call.Release(); err != nil {
-			return nil, err
-		}
-		return finish(tool.Run(ctx, call.Input, call.Park))
 	}
+	begun := tool.Begin()
+	return func(ctx context.Context) (json.RawMessage, error) { return finish(begun(ctx, call.Input, call.Park)) }
 }
+
+// hooks ask for approvals.
+func (b *toolbox) hooks() supervisor.Hooks { return supervisor.Hooks{Approve: b.approve.allow} }
 
 // finish gives a tool's failure the form that the supervisor knows.
 func finish(value json.RawMessage, err error) (json.RawMessage, error) {
@@ -139,7 +136,7 @@ type approver struct {
 }
 
 // allow returns nil if the call may be made. While a person thinks, the run is parked.
-func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
+func (a *approver) allow(ctx context.Context, call *supervisor.Approval) error {
 	switch a.mode {
 	case "all":
 		return nil
@@ -162,7 +159,7 @@ func (a *approver) allow(ctx context.Context, call *supervisor.Call) error {
 	a.progress.pause()
 	defer a.progress.goOn()
 	p := &printer{a.out, true}
-	fmt.Fprintf(a.out, "Allow %s with %s? [y/N] ", p.clean(call.Tool.ID), p.clean(shorten(string(call.Input), 500)))
+	fmt.Fprintf(a.out, "Allow %s with %s? [y/N] ", p.clean(call.Event.ToolID), p.clean(shorten(string(call.Event.Params), 500)))
 	answer := make(chan string, 1)
 	go func() { // ends with an answer, or with the process: a terminal's read cannot be interrupted
 		line, _ := bufio.NewReader(tty).ReadString('\n')

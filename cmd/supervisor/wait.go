@@ -71,7 +71,7 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, record recordFlags, id st
 			return c.refuse(f.json, &usageError{fmt.Errorf("the run waits for tool %q, which is in no --tools file; it was not touched", tool), "give the --tools files that the run was started with"})
 		}
 	}
-	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Output: leg.output()}
+	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Hooks: leg.toolbox.hooks(), Output: leg.output()}
 	if request.Trajectory, recorded, err = record.recorder(os.O_APPEND, c.stderr); err != nil {
 		return err
 	}

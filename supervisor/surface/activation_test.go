@@ -18,6 +18,8 @@ import (
 )
 
 // SPEC 2.1: which value decides, and what becomes of the limits.
+// Validation 1: a disabled config leaves the exposed tools as they are
+// Validation 2: an object config without enabled: true leaves code mode off
 func TestDecideSwitch(t *testing.T) {
 	on := limits.DefaultConfig()
 	on.Enabled, on.Limits.Timeout = true, 3*time.Second
@@ -96,6 +98,9 @@ func TestDecideFailsClosed(t *testing.T) {
 }
 
 // SPEC 2.2, 2.3, 2.4: what leaves a run without code mode though it is on.
+// Validation 3: an enabled config shows the model exec and wait only, if the run has tools
+// Validation 4: raw runs without tools, disableTools and empty allow lists trigger no payload guard
+// Validation 11: the control tools of Tool Search are hidden from the model and from the catalog
 func TestDecideNoTools(t *testing.T) {
 	control := []catalog.Entry{
 		{Name: "exec", Source: catalog.OpenClaw, Control: true}, {Name: "wait", Source: catalog.OpenClaw},

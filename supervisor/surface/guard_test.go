@@ -120,6 +120,7 @@ func TestPayloadGood(t *testing.T) {
 }
 
 // SPEC 2.6: a third tool at every place where there can be one, and what is missing or twice.
+// Validation 3: an enabled config shows the model exec and wait only, if the run has tools
 func TestPayloadSmuggled(t *testing.T) {
 	for _, s := range surface.Shapes() {
 		tools := elements(t, render(s))

@@ -12,6 +12,8 @@ import (
 
 // SPEC 18.1: exec and wait are the control calls that they were, nested calls are tool
 // calls with their parent and catalog id.
+// Validation 22: a transcript keeps the control calls of code mode when it is stored and read back
+// Validation 23: transcript and telemetry show nested calls clearly
 func TestProject(t *testing.T) {
 	for _, name := range []string{"parked-killed", "mixed"} {
 		log, err := Read(bytes.NewReader(fixtures(t)[name]))
@@ -49,6 +51,7 @@ func TestProject(t *testing.T) {
 }
 
 // A stored transcript that is read back keeps both, and all that is not ours.
+// Validation 22: a transcript keeps the control calls of code mode when it is stored and read back
 func TestTranscriptRoundTrip(t *testing.T) {
 	const stored = `{"role":"user","content":"list the issues <b>"}
 {"role":"assistant","content":[{"type":"text","text":"I look."},{"type":"toolCall","id":"call_7","name":"exec","arguments":{"code":"await MCP.github.listIssues()"},"signature":"s&s"}],"usage":{"input":12},"timestamp":1796077200000}

@@ -36,7 +36,12 @@ var (
 		"github.com/hashicorp/go-plugin": {"supervisor/internal/process"},
 		"github.com/klauspost/compress":  {"cmd/qjs-worker", "catalog"}, // the supervisor packs, and never unpacks what a worker packed
 		"go.etcd.io/bbolt":               {"snapshot"},
-		"go.opentelemetry.io":            {"supervisor", "test/e2e"},
+		"go.opentelemetry.io":            {"supervisor", "cmd/supervisor/internal/export", "test/e2e"},
+		"github.com/prometheus":          {"cmd/supervisor/internal/export", "supervisor/internal/telemetry"}, // there, for a test
+
+		"go.opentelemetry.io/otel/exporters/otlp": {"cmd/supervisor/internal/export"},
+
+		"github.com/modelcontextprotocol/go-sdk": {"test/e2e"},
 
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},
 		"golang.org/x/net/bpf":                {"limits/lockdown"},
@@ -54,6 +59,7 @@ type listed struct {
 	Imports, TestImports, XTestImports []string
 }
 
+// Validation 15: TypeScript is transformed and evaluated, and not loaded where code mode is off or the cell is JavaScript
 func TestArrows(t *testing.T) {
 	// What a package imports depends on the system it is built for.
 	for _, goos := range []string{"linux", "darwin"} {

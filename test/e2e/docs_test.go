@@ -307,41 +307,39 @@ func TestShows(t *testing.T) {
 	}
 }
 
-// The README's Go code is the example's, and runs.
+// The README shows examples/embed as it is, and it prints what its last comment says.
 func TestDocsEmbedding(t *testing.T) {
-	var snippet string
+	var shown string
 	for _, b := range readDoc(t, "README.md").blocks() {
 		if b.info == "go" {
-			snippet += b.text
+			shown += b.text
 		}
 	}
-	source, err := os.ReadFile(filepath.Join(repo, "supervisor", "example_test.go"))
+	source, err := os.ReadFile(filepath.Join(repo, "examples", "embed", "main.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, body, ok := strings.Cut(string(source), "func Example() {\n")
-	body, ok2 := strings.CutSuffix(body, "}\n")
-	if !ok || !ok2 {
-		t.Fatal("supervisor/example_test.go has no Example at its end")
+	if diff := cmp.Diff(string(source), shown); diff != "" {
+		t.Errorf("the Go block of README.md is not examples/embed/main.go (-example +README):\n%s", diff)
 	}
-	if diff := cmp.Diff(regexp.MustCompile(`(?m)^\t`).ReplaceAllString(body, ""), snippet); diff != "" {
-		t.Errorf("the Go block of README.md is not the body of Example (-example +README):\n%s", diff)
+	if n := strings.Count(shown, "\n"); n >= 100 {
+		t.Errorf("the example has %d lines", n)
 	}
-
-	program := strings.NewReplacer("package supervisor_test", "package main", "func Example()", "func main()").Replace(string(source))
+	_, comment, ok := strings.Cut(shown, "\t// Output:\n")
+	if !ok {
+		t.Fatal("the example does not say what it prints")
+	}
+	var want []string
+	for line := range strings.Lines(strings.TrimSuffix(comment, "}\n")) {
+		want = append(want, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "\t// "))
+	}
 	dir := t.TempDir()
-	file, exe := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
-	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := shipped.Build(exe, []string{file}); err != nil {
+	if err := shipped.Build(filepath.Join(dir, "embed"), nil, "examples/embed"); err != nil {
 		t.Fatal(err)
 	}
 	s := session{dir: dir, bin: binaries(t), cache: cacheHome(t)}
-	_, comment, _ := strings.Cut(snippet, "res.Error) // ")
-	want, _, _ := strings.Cut(comment, "\n")
-	if got := strings.TrimSpace(strings.Join(s.run(t, "./main"), "\n")); got != want {
-		t.Errorf("the program prints %q, and the README says %q", got, want)
+	if diff := cmp.Diff(want, s.run(t, "./embed")); diff != "" {
+		t.Errorf("the example prints (-comment +output):\n%s", diff)
 	}
 }
 
@@ -384,7 +382,7 @@ func TestDocsResults(t *testing.T) {
 	}
 
 	toolCodes := slices.Concat(values(constants(t, "supervisor/executor.go", "^ code")),
-		values(constants(t, "cmd/supervisor/internal/toolfile/tool.go", "^ Code")), []string{"not_approved", "invalid_result"})
+		values(constants(t, "cmd/supervisor/internal/toolfile/tool.go", "^ Code")), []string{"invalid_result"})
 	sameSet(t, "codes of tool errors", column(results.tables(t, "## Codes of tool errors")[0], 0), toolCodes)
 }
 

@@ -86,8 +86,9 @@ func newRig(t *testing.T, api gateway.API, change func(*rig, *gateway.Config)) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	transcripts := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	r := &rig{t: t, plan: plan, log: &lockedLog{}, events: trajectory.NewMemory(0, 0), dir: t.TempDir(), held: map[string]*gateway.ClientCall{}}
+	r := &rig{t: t, plan: plan, log: &lockedLog{}, events: trajectory.NewMemory(0, 0), dir: transcripts, held: map[string]*gateway.ClientCall{}}
 	if r.provider, err = provider.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +397,7 @@ func runStep(t *testing.T, step provider.Step, api gateway.API) {
 			t.Error("a run is still parked")
 		}
 	}
-	noWorkers(t, 0)
+	noWorkers(t, time.Second)
 }
 
 // checkNested checks the export: one tree, whose root is the exec call that the model made.

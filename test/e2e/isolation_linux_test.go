@@ -284,6 +284,7 @@ var hungry = sync.OnceValues(func() (string, error) {
 
 // SPEC 13.3, 16.2, must hold: where engine and VM do not stop a guest, the cgroup does, and the
 // run's end has that name.
+// Validation 18: a memory limit ends the guest's VM
 func TestMemoryLimitOfTheProcess(t *testing.T) {
 	config := strict(t)
 	path, err := hungry()
@@ -527,6 +528,7 @@ func TestDoctorStrict(t *testing.T) {
 
 // SPEC 15.2, 15.3, must hold: an unprivileged user is told exactly what is missing, and what is on
 // refuses attacks.
+// Validation 16: import, require, and access to files, network and environment fail
 func TestDoctorUnprivileged(t *testing.T) {
 	d, code := doctor(t, true, "--attack")
 	if code != 0 || !d.OK {

@@ -143,6 +143,7 @@ func outcomeOf(res *supervisor.Result, items []supervisor.Item, c *clerk) outcom
 
 // Issue 3: for random programs with random tool delays, running straight through and
 // being parked at every possible point give the same value, output and calls.
+// Validation 20: wait resumes a snapshot and gives the final value
 func TestParkedAnywhereIsTheSame(t *testing.T) {
 	s := embed(t, supervisor.Options{})
 	cat := tools(t, "t")
@@ -275,6 +276,7 @@ func heap() int64 {
 
 // SPEC 10.5, R61: the time that a person takes is nobody's timeout. R62: any number of
 // approvals in one run.
+// Validation 12: nested calls keep approvals and hooks
 func TestApprovals(t *testing.T) {
 	s := embed(t, supervisor.Options{})
 	asked, answers := make(chan *supervisor.Call, 8), make(chan string, 8)

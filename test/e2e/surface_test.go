@@ -88,6 +88,7 @@ func TestOddNames(t *testing.T) {
 }
 
 // SPEC 6.5: a denied tool, by every name that a cell has for it, and in the audit.
+// Validation 6: denied tools are not in ALL_TOOLS
 func TestDeniedByEveryName(t *testing.T) {
 	var log bytes.Buffer
 	s := embed(t, supervisor.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -117,6 +118,7 @@ func TestDeniedByEveryName(t *testing.T) {
 }
 
 // SPEC 7.2, 7.3, 7.8: operations of servers, native results, and a server that is down.
+// Validation 10: calls by the MCP namespace work with an object, and direct MCP entries are not in tools
 func TestMCPServers(t *testing.T) {
 	s := embed(t, supervisor.Options{})
 	c := catalogOf(t, catalog.Options{Unavailable: []catalog.Unavailable{{Name: "linear", Reason: "it exited with status 1 */"}}},
@@ -153,6 +155,7 @@ func TestMCPServers(t *testing.T) {
 }
 
 // SPEC 7.4: API needs no call: it is in no count and no trajectory, and no limit of calls is its.
+// Validation 8: API.list and API.read give TypeScript declarations of MCP tools without a call over the bridge
 func TestAPIIsNoCall(t *testing.T) {
 	s := embed(t, supervisor.Options{})
 	l := limits.Default()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -78,8 +80,12 @@ func seeHistogram[N int64 | float64](points []metricdata.HistogramDataPoint[N], 
 // SPEC 18.3: docs/telemetry.md lists the metrics, their kinds, units and labels as they are, and
 // each value that this package has a name for.
 func TestDocument(t *testing.T) {
-	reader := sdkmetric.NewManualReader()
-	rec := New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), nil, slog.New(slog.DiscardHandler))
+	reader, registry := sdkmetric.NewManualReader(), prometheus.NewRegistry()
+	scraped, err := bridge.New(bridge.WithRegisterer(registry), bridge.WithoutScopeInfo())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := New(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithReader(scraped)), nil, slog.New(slog.DiscardHandler))
 	rec.Watch(func() State { return State{} })
 	failed := Outcome{"failed", Guest}
 	rec.RunEnded(failed, 1)
@@ -100,6 +106,10 @@ func TestDocument(t *testing.T) {
 	rec.Denied()
 	rec.Close()
 	got, values := collect(t, reader)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
 	rec.Unwatch()
 
 	doc, err := os.ReadFile("../../../docs/telemetry.md")
@@ -107,8 +117,19 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]row{}
+	var names, gathered []string // for Prometheus
 	for _, cells := range table(t, string(doc), "## Metrics") {
 		want[cells[0]] = row{cells[1], cells[2], cells[3]}
+		names = append(names, cells[5])
+	}
+	for _, f := range families {
+		if f.GetName() != "target_info" {
+			gathered = append(gathered, f.GetName())
+		}
+	}
+	slices.Sort(names)
+	if d := cmp.Diff(gathered, names); d != "" {
+		t.Errorf("Prometheus has (-code +document):\n%s", d)
 	}
 	if d := cmp.Diff(got, want); d != "" {
 		t.Errorf("metrics (-code +document):\n%s", d)

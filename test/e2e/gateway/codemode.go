@@ -24,8 +24,9 @@ type agentRun struct {
 }
 
 type directTool struct {
-	name string
-	tool *catalog.Tool
+	name  string
+	tool  *catalog.Tool
+	check func(json.RawMessage) (json.RawMessage, error) // of its input
 }
 
 // decide builds the effective tools and decides about code mode. After an error nothing may be
@@ -67,26 +68,30 @@ func (r *agentRun) expose(entries []catalog.Entry, options catalog.Options) erro
 		return e.Control && (e.Name == surface.ExecName || e.Name == surface.WaitName)
 	}
 	entries = slices.DeleteFunc(slices.Clone(entries), own)
-	for i := range entries {
-		entries[i].Control = entries[i].Denied // tool_search and the like are ordinary tools now
+	checked := slices.Clone(entries)
+	for i := range checked {
+		if checked[i].ID == "" {
+			checked[i].ID = catalog.ID(checked[i].Source, checked[i].SourceName, checked[i].Name)
+		}
+		entries[i].ID = checked[i].ID
+		if checked[i].Control { // tool_search and the like, which no catalog takes by their names
+			checked[i].Control, checked[i].Name = false, "direct "+checked[i].Name
+		}
 	}
-	c, _, err := catalog.Build(entries, options)
+	c, _, err := catalog.Build(checked, options)
 	if err != nil {
 		return err
 	}
 	taken := map[string]bool{}
 	for _, e := range entries {
-		id := e.ID
-		if id == "" {
-			id = catalog.ID(e.Source, e.SourceName, e.Name)
-		}
-		tool, name := c.Get(id), e.Name
+		name := e.Name
 		if e.Source == catalog.MCP {
 			name = "mcp__" + e.SourceName + "__" + e.Name
 		}
-		if name = notInName.ReplaceAllString(name, "_"); tool != nil && !taken[name] {
+		// What is denied is not in the catalog.
+		if name = notInName.ReplaceAllString(name, "_"); c.Get(e.ID) != nil && !taken[name] {
 			taken[name] = true
-			r.direct = append(r.direct, directTool{name, tool})
+			r.direct = append(r.direct, directTool{name, &catalog.Tool{Entry: e}, c.Get(e.ID).CheckInput})
 		}
 	}
 	return nil
@@ -110,7 +115,7 @@ func (r *agentRun) call(ctx context.Context, c toolCall) (text string, failed bo
 	if i < 0 {
 		return fmt.Sprintf("there is no tool %.64q", c.Name), true
 	}
-	value, err := r.callDirect(ctx, c, r.direct[i].tool)
+	value, err := r.callDirect(ctx, c, r.direct[i])
 	if err != nil {
 		return err.Error(), true
 	}
@@ -118,8 +123,9 @@ func (r *agentRun) call(ctx context.Context, c toolCall) (text string, failed bo
 }
 
 // callDirect makes a call without code mode, past the same hook and the same people.
-func (r *agentRun) callDirect(ctx context.Context, c toolCall, tool *catalog.Tool) (json.RawMessage, error) {
-	input, err := tool.CheckInput(c.Arguments)
+func (r *agentRun) callDirect(ctx context.Context, c toolCall, d directTool) (json.RawMessage, error) {
+	tool := d.tool
+	input, err := d.check(c.Arguments)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +140,7 @@ func (r *agentRun) callDirect(ctx context.Context, c toolCall, tool *catalog.Too
 	case v.Block:
 		return nil, fmt.Errorf("the before-tool hook refused the call: %s", v.Reason)
 	case v.Params != nil:
-		if input, err = tool.CheckInput(v.Params); err != nil {
+		if input, err = d.check(v.Params); err != nil {
 			return nil, err
 		}
 		e.Params = input
