@@ -41,6 +41,7 @@ var (
 
 		"go.opentelemetry.io/otel/exporters/otlp": {"cmd/supervisor/internal/export"},
 
+		"github.com/creachadair/jrpc2":           {"cmd/supervisor/internal/gatewayrpc"},
 		"github.com/modelcontextprotocol/go-sdk": {"test/e2e"},
 
 		"github.com/landlock-lsm/go-landlock": {"limits/lockdown"},

@@ -47,6 +47,7 @@ import (
 //	kill9 ARG…                    starts the program, and kills it when a run of its state directory is running
 //	flip DIR                      flips a bit in each file of a folder
 //	otherworker FILE              builds a worker of another protocol version
+//	rpc FILE ARG…                 runs `supervisor serve --stdio ARG…` and plays a transcript with it: rpc.play
 var commands map[string]func(*testscript.TestScript, bool, []string)
 
 func init() {
@@ -56,7 +57,7 @@ func init() {
 		"exit": cmdExit, "field": cmdField, "match": cmdMatch, "absent": cmdAbsent, "keys": cmdKeys,
 		"atmost": cmdAtMost, "atleast": cmdAtLeast, "bounded": cmdBounded, "within": cmdWithin,
 		"noworkers": cmdNoWorkers, "signal": cmdSignal, "inside": cmdInside, "gone": cmdGone, "repeat": cmdRepeat, "otherworker": cmdOtherWorker,
-		"expired": cmdExpired, "flip": cmdFlip, "kill9": cmdKill9,
+		"expired": cmdExpired, "flip": cmdFlip, "kill9": cmdKill9, "rpc": cmdRPC,
 	}
 }
 

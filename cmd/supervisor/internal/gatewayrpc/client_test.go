@@ -2,7 +2,6 @@ package gatewayrpc
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // newSupervisor makes a real one, closed at the end of the test.
 func newSupervisor(t testing.TB, change func(*supervisor.Options)) *supervisor.Supervisor {
@@ -450,9 +449,3 @@ func echo(params json.RawMessage) (any, error) {
 }
 
 func silent(json.RawMessage) (any, error) { return nil, errSilent }
-
-func compact(raw json.RawMessage) string {
-	var b bytes.Buffer
-	_ = json.Compact(&b, raw)
-	return b.String()
-}

@@ -571,7 +571,7 @@ func TestAnswers(t *testing.T) {
 	noLeaks(t)
 	c := serve(t, Options{Supervisor: newSupervisor(t, nil)}).connect()
 	c.initialize(obj{"events": "content"})
-	h := c.open(scopeA, obj{"config": obj{"enabled": true, "timeoutMs": 20_000}}, "t")
+	h := c.open(scopeA, obj{"config": obj{"enabled": true, "timeoutMs": 60_000}}, "t")
 	const code = "try { json(await tools.t()) } catch (e) { json([e.message, e.code, e.started]) }"
 	n := 0
 	for _, test := range []struct{ name, reply, want string }{
@@ -582,7 +582,7 @@ func TestAnswers(t *testing.T) {
 		{"a lie", `"result":{"value":1,"error":{"message":"m"}}`, "one of value and error"},
 		{"no error", `"error":17`, "unknown"},
 		{"surrogate", `"result":{"value":"\ud800"}`, `"\ud800"`},
-		{"huge", `"result":{"value":"` + strings.Repeat("x", 20<<20) + `"}`, "more than a cell can take"},
+		{"huge", `"result":{"value":"` + strings.Repeat("x", 17<<20) + `"}`, "more than a cell can take"},
 		{"deep", `"result":{"value":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, "t"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -754,7 +754,7 @@ func TestClientThatStopsReading(t *testing.T) {
 // fair order, in bounded memory, and leave no goroutine.
 func TestManyRuns(t *testing.T) {
 	noLeaks(t)
-	const runs, workers = 200, 4
+	const runs, workers = manyRuns, 4
 	sup := newSupervisor(t, func(o *supervisor.Options) { o.MaxWorkers = workers })
 	c := serve(t, Options{Supervisor: sup}).connect()
 	c.answerTo[toolCall] = echo

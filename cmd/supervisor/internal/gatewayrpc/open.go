@@ -33,7 +33,6 @@ type opening struct {
 	registry   *namespace.Registry
 	shapes     []surface.Shape
 	strict     bool
-	warnings   []string
 	namespaces int
 }
 
