@@ -176,6 +176,7 @@ export interface ToolCall {
   readonly toolName: string;
   readonly source: Source;
   readonly sourceName: string;
+  /** Fits the tool's parameters. Numbers have what JSON.parse leaves of them: 53 bits. */
   readonly input: Json;
   readonly scope: Scope;
   /** Fires when the answer is not wanted any more: stop, and settle soon. */
@@ -519,7 +520,7 @@ export class Client {
             ...(p as unknown as ToolCall),
             signal,
             park: (reason) => this.#notify("tool/park", { callId: p.callId, reason }),
-            update: (value) => this.#blocked || this.#notify("tool/update", { callId: p.callId, value }),
+            update: (value) => this.#blocked || this.#notify("tool/update", { callId: p.callId, value: value ?? null }),
           });
           encode({ value }); // what is no JSON, or too long, is the tool's failure
           return { value: value ?? null };

@@ -480,7 +480,7 @@ func TestDocsConfig(t *testing.T) {
 		}
 		t.Errorf("docs/config.md: run go test ./test/e2e -run TestDocsConfig -update-docs (-code +document):\n%s", cmp.Diff(want, got))
 	}
-	for _, name := range column(doc.tables(t, "## Accepted and without effect")[0], 0) {
+	for _, name := range column(doc.tables(t, "## Not for all commands")[0], 0) {
 		if !slices.ContainsFunc(limits.Fields(), func(f limits.Field) bool { return bare(f.Path) == name }) {
 			t.Errorf("docs/config.md: there is no field %s", name)
 		}

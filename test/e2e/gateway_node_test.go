@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,7 +97,10 @@ func TestNodeExamplePins(t *testing.T) {
 func TestNodeClient(t *testing.T) {
 	dir := compiledExample(t)
 	tmp := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=tap", filepath.Join(dir, "client.test.js"))
+	// A client that leaves a handle behind keeps node alive; so does a test that failed.
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap", filepath.Join(dir, "client.test.js"))
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CACHE_HOME="+cacheHome(t), "SUPERVISOR="+filepath.Join(binaries(t), "supervisor"))
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
