@@ -127,7 +127,7 @@ func TestTreeSteps(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := (Counts{Calls: 6, Failed: 3, Parks: 3}); run.Counts != want {
+	if want := (Counts{Calls: 6, Failed: 3, Parks: 3, Approvals: 4}); run.Counts != want {
 		t.Errorf("got %+v, want %+v", run.Counts, want)
 	}
 }

@@ -1,6 +1,9 @@
 package trajectory
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tree is a trajectory as people read it: each run is its exec call, with its legs, and in
 // them what the cell did. It is also what `supervisor trajectory show --json` prints.
@@ -54,6 +57,8 @@ type Counts struct {
 	Outputs int `json:"outputs"`
 	Parks   int `json:"parks"`
 	Kills   int `json:"kills"`
+	// Approvals counts the calls that needed somebody's approval, whatever the answer was.
+	Approvals int `json:"approvals,omitempty"`
 }
 
 // Leg is the part of a run that one worker did.
@@ -323,6 +328,9 @@ func (r *Run) count(leg *Leg) {
 			r.Counts.Outputs++
 		case item.Call != nil:
 			r.Counts.Calls++
+			if slices.ContainsFunc(item.Call.Steps, func(s Step) bool { return s.Kind == Approval }) {
+				r.Counts.Approvals++
+			}
 			switch item.Call.State {
 			case CallFailed:
 				r.Counts.Failed++

@@ -198,6 +198,9 @@ func TestPageRows(t *testing.T) {
 // SPEC 10.1, 10.6: what was decided about a call stands in its row, and unfolds.
 func TestPageSteps(t *testing.T) {
 	doc := parse(t, render(t, read(t, fixtures(t)["approvals"])))
+	if about := textOf(all(doc, "p", "about")[0]); !strings.Contains(about, "6 calls, 3 failed, 4 approvals, 3 parks") {
+		t.Errorf("the summary is %q", about)
+	}
 	var got []string
 	var deploy *html.Node
 	for _, row := range all(doc, "li", "row") {

@@ -280,7 +280,7 @@ func summary(r *trajectory.Run) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{r.Counts.Outputs, "output"}, {r.Counts.Parks, "park"}, {r.Counts.Kills, "kill"}} {
+	}{{r.Counts.Approvals, "approval"}, {r.Counts.Outputs, "output"}, {r.Counts.Parks, "park"}, {r.Counts.Kills, "kill"}} {
 		if p.n > 0 {
 			parts = append(parts, count(p.n, p.what))
 		}
