@@ -73,6 +73,7 @@ func (r *run) carry(c *call) {
 // conclude is the end of a call.
 func (r *run) conclude(c *call, value json.RawMessage, err error) {
 	c.begun() // whatever became of it
+	c.ended.Store(true)
 	res := callResult{call: c, value: value, m: &workerproto.ToolResult{ID: c.id, Value: value}}
 	if err != nil {
 		res.fail(r.failureOf(c, err))
@@ -239,7 +240,7 @@ func (r *run) perform(ctx context.Context, c *call) (value json.RawMessage, err 
 	if input, err = target.Tool.CheckInput(input); err != nil {
 		return nil, notStarted(codeInvalidInput, err)
 	}
-	if r.p.Hooks.needed(target.Tool) {
+	if r.hooked || target.Tool.Approval {
 		if input, err = r.admit(ctx, c, target.Tool, input); err != nil {
 			return nil, err
 		}

@@ -1,12 +1,14 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/openclaw/codemode-supervisor/catalog"
 	"github.com/openclaw/codemode-supervisor/supervisor/surface"
@@ -21,7 +23,8 @@ type Hooks struct {
 	// begins, and each nested call whose input is valid (SPEC 10.1), whichever way the cell
 	// named the tool. It is called on the caller's goroutine, or the nested call's, so side
 	// by side for calls that run side by side. ctx ends with the caller's of an exec, with
-	// the run of a nested call. Nil lets everything through.
+	// the run of a nested call. Nil lets everything through, but not in a run that began with
+	// a hook in another process ([WaitRequest.Hooks]).
 	BeforeTool func(ctx context.Context, e surface.HookEvent) (surface.Verdict, error)
 
 	// Approve asks somebody whether a call may be made: if its tool's [catalog.Entry.Approval]
@@ -39,34 +42,38 @@ type Approval struct {
 	Reason string
 
 	call *Call // nil of an exec
+	mu   sync.Mutex
+	over bool // guarded by mu: it was answered
 }
 
 // Hold says that a person is asked, which takes longer than a cell has: the run parks as
 // soon as nothing else of it can go on, and the call is not started (SPEC 10.5). If the
 // supervisor ends meanwhile and has a durable store, the person is asked again
-// (SPEC 14.5). reason is shown in results.
+// (SPEC 14.5). reason is shown in results. After the answer it does nothing.
 func (a *Approval) Hold(reason string) {
-	if a.call != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.call != nil && !a.over {
 		a.call.Hold(reason)
 	}
 }
-
-// needed tells that somebody has to be asked about a call of a tool.
-func (h *Hooks) needed(tool *catalog.Tool) bool { return h.BeforeTool != nil || tool.Approval }
 
 // admit asks the gateway about a nested call: the hook, and a person if the hook or policy
 // wants one. It gives the input that the tool is to have.
 func (r *run) admit(ctx context.Context, c *call, tool *catalog.Tool, input json.RawMessage) (json.RawMessage, error) {
 	c.begun() // the calls behind it need not wait for people
 	e := surface.HookEvent{
-		ToolName: tool.Name, ToolCallID: c.ref, Params: input,
+		ToolName: tool.Name, ToolCallID: c.ref, Params: bytes.Clone(input), // the hook's own
 		RunID: r.id, ParentCallID: r.p.ParentCallID, ToolID: tool.ID, Source: tool.Source, SourceName: tool.SourceName,
 		Identity: surface.Identity(r.p.Scope),
 	}
 	approval := &Approval{call: r.callOf(c, tool, input)}
-	if r.p.Hooks.BeforeTool != nil {
+	switch {
+	case r.p.Hooks.BeforeTool != nil:
 		v, err := r.p.Hooks.BeforeTool(ctx, e)
 		switch {
+		case ctx.Err() != nil: // nobody has decided
+			return nil, &ToolError{Message: fmt.Sprintf("%v; the tool was not started", context.Cause(ctx)), Code: codeBlocked, Started: "no"}
 		case err != nil:
 			r.noteHook(c, trajectory.HookBlocked, err.Error())
 			return nil, &ToolError{Message: fmt.Sprintf("the before-tool hook failed for tool %q, so the tool was not started: %s", tool.ID, printable(err.Error())), Code: codeBlocked, Started: "no"}
@@ -78,8 +85,9 @@ func (r *run) admit(ctx context.Context, c *call, tool *catalog.Tool, input json
 			if input, err = tool.CheckInput(v.Params); err != nil {
 				return nil, &ToolError{Message: fmt.Sprintf("the before-tool hook gave tool %q an input that it does not take: %v", tool.ID, err), Code: codeInvalidInput, Started: "no"}
 			}
-			e.Params, approval.call.Input = input, input
+			approval.call.Input = input
 		}
+		e.Params = bytes.Clone(input)
 		if v.Approve {
 			r.noteHook(c, trajectory.HookApproval, v.Reason)
 			approval.Reason = v.Reason
@@ -87,6 +95,9 @@ func (r *run) admit(ctx context.Context, c *call, tool *catalog.Tool, input json
 		if !v.Approve && !tool.Approval {
 			return input, nil
 		}
+	case r.hooked:
+		r.noteHook(c, trajectory.HookBlocked, "the run began with a hook, and goes on without one")
+		return nil, &ToolError{Message: fmt.Sprintf("the run began with a before-tool hook, and who goes on with it has none to ask about tool %q; the tool was not started", tool.ID), Code: codeBlocked, Started: "no"}
 	}
 	approval.Event = e
 	return input, r.approve(ctx, c, approval)
@@ -102,15 +113,25 @@ func (r *run) approve(ctx context.Context, c *call, a *Approval) error {
 		return refuse("nobody can be asked")
 	}
 	r.noteApproval(c, trajectory.ApprovalAsked, a.Reason)
-	if err := r.p.Hooks.Approve(ctx, a); err != nil {
+	err := r.p.Hooks.Approve(ctx, a)
+	a.answered()
+	if err != nil {
 		if ctx.Err() == nil { // or nobody has decided
 			r.noteApproval(c, trajectory.ApprovalRefused, err.Error())
 		}
 		return refuse(printable(err.Error()))
 	}
 	r.noteApproval(c, trajectory.ApprovalGranted, "")
-	c.goOn()
 	return nil
+}
+
+// answered ends the waiting for a person. A Hold that comes later must not make a tool that is
+// at work look as if it had not been started.
+func (a *Approval) answered() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	a.call.call.goOn()
 }
 
 func because(reason string) string {
@@ -203,9 +224,10 @@ const MaxUpdateBytes = 64 << 10
 
 // update hands an update on.
 func (r *run) update(c *Call, value json.RawMessage) {
-	if r.ctx.Err() != nil {
+	if r.ctx.Err() != nil || c.call.ended.Load() {
 		return
 	}
+	value = bytes.Clone(value) // it is handed on later
 	r.record(trajectory.Event{Kind: trajectory.Update, CallID: c.ID, ToolID: c.Tool.ID, Data: r.p.Trajectory.Describe(trajectory.PartUpdate, c.Tool.ID, value)})
 	if r.p.Update != nil {
 		u := Update{r.id, c.ID, c.Tool.ID, value}

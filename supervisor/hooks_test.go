@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -414,5 +415,152 @@ func TestUpdates(t *testing.T) {
 	}
 	if string(res.Value) != `["done: \"result\""]` || len(res.Output) > 0 {
 		t.Errorf("got %s", res.JSON())
+	}
+}
+
+// SPEC 10.1, 14.5: a run that began with a hook makes no call for somebody who has none: what the
+// hook wanted a person to decide must not happen because another process goes on with it.
+func TestHookedRunNeedsHooks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	first := fakeIn(t, "park-call", dir)
+	asks := func(context.Context, surface.HookEvent) (surface.Verdict, error) {
+		return surface.Verdict{Approve: true}, nil
+	}
+	asked := make(chan struct{}, 1)
+	res := parked(t, first, Program{Catalog: guarded(t), Executor: newHeld(nil), Hooks: Hooks{
+		BeforeTool: func(ctx context.Context, e surface.HookEvent) (surface.Verdict, error) {
+			if e.ToolKind != "" {
+				return surface.Verdict{}, nil
+			}
+			return asks(ctx, e)
+		},
+		Approve: func(ctx context.Context, a *Approval) error {
+			a.Hold("approval")
+			asked <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+	}})
+	<-asked
+	first.Close()
+
+	second := fakeIn(t, "park-call", dir)
+	executor := newHeld(nil)
+	executor.release <- json.RawMessage(`1`)
+	end := second.Wait(t.Context(), WaitRequest{RunID: res.RunID, Executor: executor})
+	if len(executor.arrived) > 0 || len(end.Telemetry.Calls) != 1 || end.Telemetry.Calls[0].State == Done {
+		t.Errorf("the tool was started: %s", end.JSON())
+	}
+}
+
+// SPEC 14.5: a Hold that comes after the answer does not make a tool at work look as if it had not
+// been started; a hook and an approver get input of their own, which they cannot change unseen.
+func TestLateHold(t *testing.T) {
+	var late *Approval
+	spoil := func(b json.RawMessage) {
+		for i := range b {
+			b[i] = 'x'
+		}
+	}
+	res := fake(t, "forges").Exec(t.Context(), Program{
+		Code: `[["call","client:app:echo","{\"v\":1}"]]`, Catalog: guarded(t, "echo"),
+		Hooks: Hooks{
+			BeforeTool: func(_ context.Context, e surface.HookEvent) (surface.Verdict, error) {
+				if e.ToolKind == "" {
+					spoil(e.Params)
+				}
+				return surface.Verdict{}, nil
+			},
+			Approve: func(_ context.Context, a *Approval) error {
+				spoil(a.Event.Params)
+				late = a
+				return nil
+			},
+		},
+		Executor: ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
+			late.Hold("too late")
+			if _, held, _ := call.call.wait(); held || !call.call.started.Load() {
+				t.Error("the tool is at work, and counts as not started")
+			}
+			return call.Input, nil
+		}),
+	})
+	if string(res.Value) != `["done: {\"v\":1,\"w\":1}"]` {
+		t.Errorf("got %s", res.JSON())
+	}
+}
+
+// SPEC 10.6: an update is what it was when it was told, and one of a call that has ended is none.
+func TestUpdatesOfTheMoment(t *testing.T) {
+	var got []string
+	fake(t, "forges").Exec(t.Context(), Program{
+		Code: `[["call","client:app:echo","{}"]]`, Catalog: guarded(t), Update: func(u Update) { got = append(got, string(u.Value)) },
+		Executor: ExecutorFunc(func(_ context.Context, call *Call) (json.RawMessage, error) {
+			buffer := []byte(`1`)
+			call.Update(buffer)
+			buffer[0] = '2'
+			call.call.ended.Store(true)
+			call.Update(json.RawMessage(`3`))
+			return nil, nil
+		}),
+	})
+	if d := cmp.Diff([]string{"1"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// SPEC 14.5: what fails because the supervisor is closed, or the run detached, while it is being
+// resumed is not the run's end.
+func TestCutOffWhileResuming(t *testing.T) {
+	for _, cause := range []error{errClosed, errDetached} {
+		r := newRun(fake(t, "ok"), Program{}, newID())
+		r.parked = true
+		r.journal.Store(true)
+		r.abort(cause)
+		for name, e := range map[string]*end{"unrestored": r.unrestored(cause), "unable": r.unable(nil, hostf(InternalError, "the store failed"))} {
+			if e == nil || e.fail == nil || !r.leaves(e.fail) {
+				t.Errorf("%v, %s: got %+v", cause, name, e)
+			}
+		}
+	}
+}
+
+// SPEC 14.5: a result that the log has is not written there a second time by who adopts the run,
+// and then given to the cell twice.
+func TestAdoptedTwice(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	first := fakeIn(t, "park-call", dir)
+	h := newHeld(func(c *Call) { c.Park("long") })
+	res := parked(t, first, Program{Catalog: guarded(t), Executor: h})
+	<-h.arrived
+	h.release <- json.RawMessage(`"once"`)
+	results := func(s *Supervisor) (n int) {
+		saved, err := s.store.Load(res.RunID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range saved.Log {
+			if strings.Contains(string(raw), `"Kind":"`+logResult+`"`) {
+				n++
+			}
+		}
+		return n
+	}
+	for results(first) == 0 { // the test's timeout ends it
+		runtime.Gosched()
+	}
+	first.Close()
+
+	second := fakeIn(t, "park-call", dir)
+	second.worker.path = filepath.Join(dir, "no-worker")
+	want(t, wait(second, res.RunID), RuntimeUnavailable, PhaseHost, "still parked")
+	second.Close()
+
+	third := fakeIn(t, "park-call", dir)
+	if n := results(third); n != 1 {
+		t.Errorf("the log has %d results of one call", n)
+	}
+	if end := wait(third, res.RunID); end.Status != Completed || string(end.Value) != `"once"` || len(end.Telemetry.Calls) != 1 {
+		t.Errorf("got %s", end.JSON())
 	}
 }

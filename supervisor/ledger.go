@@ -28,6 +28,7 @@ type call struct {
 	input   json.RawMessage
 	info    int         // place in the ledger's list, -1 past its end
 	started atomic.Bool // the executor has it
+	ended   atomic.Bool // it has its result
 	toolID  atomic.Value
 	target  atomic.Pointer[catalog.Tool] // what it named, once that is known
 	during  trace.SpanContext            // of the exec or wait in which it was dispatched

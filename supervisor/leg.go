@@ -211,6 +211,8 @@ func (r *run) feed(first func() error) {
 // stays.
 func (r *run) unrestored(err error) *end {
 	switch {
+	case r.ctx.Err() != nil: // nothing is written any more, and the run stays as it is in the store
+		return &end{fail: r.cancelled(context.Cause(r.ctx), "")}
 	case errors.Is(err, snapshot.ErrEngine):
 		return &end{fail: hostf(SnapshotRestoreFailed, "the parked run was made by another version of the worker's engine and cannot go on in this one; run the program again with exec%s", r.ledger.story())}
 	case errors.Is(err, snapshot.ErrBroken):

@@ -22,6 +22,7 @@ type record struct {
 	Version int
 	Scope   Scope
 	Parent  string
+	Hooked  bool // see run
 	Limits  limits.Limits
 	Tools   []catalog.Entry // nil: the run has no catalog
 	Search  [2]int          // the catalog's options: default and most hits
@@ -86,7 +87,7 @@ type logEntry struct {
 // recordJSON writes the run's record and marks the calls that are in it.
 func (r *run) recordJSON() []byte {
 	rec := record{
-		Version: recordVersion, Scope: r.p.Scope, Parent: r.p.ParentCallID, Limits: r.p.Limits,
+		Version: recordVersion, Scope: r.p.Scope, Parent: r.p.ParentCallID, Hooked: r.hooked, Limits: r.p.Limits,
 		Began: r.began, Cell: r.cell,
 		Next: r.ledger.next, Infos: r.ledger.infos, Omitted: r.ledger.omitted, Counts: r.ledger.counts, Done: r.ledger.done, Failed: r.ledger.failed,
 		Spent: r.budget.Limit - r.budget.Left(), Hit: r.limits, OmittedBytes: r.omitted,
@@ -169,7 +170,7 @@ func (s *Supervisor) adopt(saved snapshot.Saved, w WaitRequest) (*run, *failure,
 	r.yielded, r.note, r.timer, r.expires, r.output = rec.Yielded, rec.Note, rec.Timer, saved.Meta.Expires, rec.Output
 	r.budget.Spend(rec.Spent)
 	r.span = rec.Span.Context()
-	r.parked, r.known = true, true
+	r.parked, r.known, r.hooked = true, true, r.hooked || rec.Hooked
 	r.journal.Store(true)
 	l := &r.ledger
 	l.next, l.infos, l.omitted, l.counts, l.done, l.failed = rec.Next, rec.Infos, rec.Omitted, rec.Counts, rec.Done, rec.Failed
@@ -231,9 +232,9 @@ func (r *run) replay(log [][]byte) *failure {
 		}
 	}
 	for _, res := range settled {
+		res.call.saved = false // the log has it
 		r.keep(res)
 		l.settle(res)
-		res.call.saved = false
 	}
 	if len(lost) > 0 {
 		for _, c := range l.open {

@@ -53,6 +53,7 @@ type run struct {
 	omitted uint64
 	waits   int
 	snap    SnapshotInfo
+	hooked  bool        // it began with a before-tool hook, and makes no call without one
 	parked  bool        // it has a snapshot in the store, and no worker
 	fresh   bool        // nobody has used the snapshot in the store
 	known   bool        // it was: somebody may know its id
@@ -98,6 +99,7 @@ func newRun(s *Supervisor, p Program, id string) *run {
 	r := &run{
 		s: s, p: p, id: id, began: time.Now(),
 		asks: make(chan *ask), over: make(chan struct{}), nudge: make(chan struct{}, 1), begin: make(chan *beginning), calm: make(chan chan<- struct{}),
+		hooked:  p.Hooks.BeforeTool != nil,
 		budget:  workerproto.Budget{Limit: uint64(p.Limits.OutputBytes)},
 		written: make(chan uint64, p.Limits.PendingToolCalls),
 	}
@@ -209,8 +211,11 @@ func (r *run) work(a *ask) *end {
 // unable ends a leg that did not begin. A run that is parked is none the worse: the wait
 // has its answer, and the next one may have more luck.
 func (r *run) unable(cause error, fail *failure) *end {
-	if !r.parked || r.ctx.Err() != nil {
+	if !r.parked {
 		return &end{fail: fail}
+	}
+	if r.ctx.Err() != nil { // whatever failed, it failed for that
+		return &end{fail: r.cancelled(context.Cause(r.ctx), "")}
 	}
 	r.expires = time.Now().Add(r.p.Limits.SnapshotTTL)
 	if errors.Is(cause, errDeadline) {

@@ -114,7 +114,7 @@ func newSupervisor(options supervisor.Options) (*supervisor.Supervisor, error) {
 func (l *leg) close() {
 	l.progress.end()
 	if err := errors.Join(l.s.Close(), l.exporters.Close()); err != nil {
-		fmt.Fprintln(l.stderr, "supervisor: warning:", err)
+		fmt.Fprintln(l.stderr, "supervisor: warning:", newPrinter(l.stderr).clean(err.Error()))
 	}
 }
 

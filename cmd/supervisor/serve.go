@@ -118,7 +118,7 @@ func (c *cli) serve(ctx context.Context, f serveFlags) error {
 	}
 	defer func() {
 		if err := errors.Join(s.Close(), to.Close()); err != nil {
-			fmt.Fprintln(c.stderr, "supervisor: warning:", err)
+			fmt.Fprintln(c.stderr, "supervisor: warning:", newPrinter(c.stderr).clean(err.Error()))
 		}
 	}()
 	srv := gatewayrpc.New(gatewayrpc.Options{
