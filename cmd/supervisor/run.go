@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/openclaw/codemode-supervisor/limits"
@@ -108,7 +109,7 @@ func (c *cli) runCell(ctx context.Context, f runFlags, args []string, eval bool)
 	defer leg.close()
 	program.Catalog, program.Executor, program.Hooks = leg.toolbox.catalog, leg.toolbox, leg.toolbox.hooks()
 	program.ParentCallID = "exec"
-	if program.Trajectory, recorded, err = f.record.recorder(os.O_TRUNC, c.stderr); err != nil {
+	if program.Trajectory, recorded, err = f.record.recorder(os.O_TRUNC, c.stderr, slices.Concat(args, f.tools, []string{f.config})...); err != nil {
 		return err
 	}
 	program.Output = leg.output()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/openclaw/codemode-supervisor/supervisor"
 	"github.com/spf13/cobra"
@@ -72,7 +73,7 @@ func (c *cli) waitRun(ctx context.Context, f legFlags, record recordFlags, id st
 		}
 	}
 	request := supervisor.WaitRequest{RunID: id, Scope: leg.scope, Executor: leg.toolbox, Hooks: leg.toolbox.hooks(), Output: leg.output()}
-	if request.Trajectory, recorded, err = record.recorder(os.O_APPEND, c.stderr); err != nil {
+	if request.Trajectory, recorded, err = record.recorder(os.O_APPEND, c.stderr, append(slices.Clone(f.tools), f.config)...); err != nil {
 		return err
 	}
 	result := leg.s.Wait(ctx, request)
